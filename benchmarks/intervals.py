@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +24,12 @@ import numpy as np
 
 from holdfast.checkers.properties.mutual_exclusion import check
 from holdfast.clusters.libraries.environments import fetch
+from holdfast.clusters.systems.presets import LEASE
 from holdfast.clusters.systems.redis.system import LIBRARIES
 from holdfast.harness.core.case import Case, History, Rows
 from holdfast.harness.core.operations import CAME, LEFT, Op, Status
 from holdfast.harness.core.ports import CALL
-from holdfast.harness.core.verdict import Promises, Verdict
+from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.history import reader
 from holdfast.harness.recording.clock_sync import KernelStamps
 from holdfast.harness.recording.segments import Recorder
@@ -44,22 +46,7 @@ ALONE: dict[str, Any] = {"protocol": 2}
 """What the server understands."""
 
 
-PROMISES = Promises(
-    purpose="correctness",
-    bound="none",
-    renew_proves=False,
-    release_proves=True,
-    release_once=True,
-    slip_ns=0,
-    drift_ppm=0,
-    tokens="none",
-    tokens_unique=False,
-    order="racing",
-    notice_ns=0,
-    recovery_ns=0,
-    keeps={},
-    sheet={},
-)
+PROMISES = replace(LEASE, bound="none", renew_proves=False, slip_ns=0, drift_ppm=0)
 
 
 def compiled(folder: Path) -> Path:

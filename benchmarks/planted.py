@@ -16,8 +16,7 @@ from collections.abc import Sequence
 from itertools import count
 from statistics import median
 
-from holdfast.catalogue.mutant_row import AREAS, ASSERTION, TRACE, Mutant
-from holdfast.catalogue.mutants import MUTANTS
+from holdfast.catalogue.mutants import AREAS, ASSERTION, MUTANTS, TRACE, Mutant
 from holdfast.engine.seed_search import Seed, one_seed, warm
 from holdfast.interpreter import build
 

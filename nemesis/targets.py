@@ -18,12 +18,13 @@ def leader(view: View, rng: random.Random) -> list[str]:
     """The server that leads."""
     if view.leader is None:
         raise Unresolved("leader: no leader now, or the system has none")
-    return [view.leader]
+    return [view.leader.name]
 
 
 def follower(view: View, rng: random.Random) -> list[str]:
     """A server that does not lead."""
-    names = [name for name in _up(servers(view), view) if name != view.leader]
+    leading = view.leader.name if view.leader else None
+    names = [name for name in _up(servers(view), view) if name != leading]
     return [rng.choice(_some("follower", names))]
 
 

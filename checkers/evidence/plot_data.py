@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -15,7 +13,7 @@ from holdfast.harness.core.case import Case
 NEVER = -1
 
 
-def drawn(case: Case) -> dict[str, npt.NDArray[Any]]:
+def drawn(case: Case) -> dict[str, npt.NDArray[np.generic]]:
     """Columns, one entry per hold, and two with one per renewal; times in ns of the run's clock.
 
     row        of the acquire, index into the history; the hold begins at its return

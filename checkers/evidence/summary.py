@@ -23,7 +23,7 @@ from holdfast.checkers.holds.attempt_table import Bools, table
 from holdfast.checkers.holds.history_index import Ints, column, rows_of, took
 from holdfast.checkers.holds.leases import INF
 from holdfast.checkers.holds.overlaps import reaches
-from holdfast.harness.core.case import Case
+from holdfast.harness.core.case import Case, Window
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import Mode, Op, Status
 from holdfast.harness.core.statistics import clopper_pearson
@@ -250,7 +250,7 @@ def _failovers(case: Case) -> tuple[Failover, ...]:
     calls = calls[status[calls] == Status.OK]
     sent, back = column(case, "t_inv")[calls], column(case, "t_ret")[calls]
     soonest = np.minimum.accumulate(back[::-1])[::-1]
-    led = [(w.from_ns, str(w.nodes[0])) for w in case.windows if w.target == "leader" and w.nodes]
+    led = [window for window in case.windows if _leader(window)]
     told: list[Failover] = []
     for window in case.windows:
         struck = servers_struck(case, window)
@@ -259,19 +259,28 @@ def _failovers(case: Case) -> tuple[Failover, ...]:
             continue
         at = int(np.searchsorted(grants, window.from_ns, "right"))
         after = int(np.searchsorted(sent, window.from_ns, "right"))
+        later = next((other for other in led if other.from_ns > window.from_ns), None)
         told.append(
             Failover(
                 fault=window.id,
                 kind=window.do,
                 nodes=tuple(struck),
                 t_ns=window.from_ns,
-                leader_before=str(window.nodes[0]) if window.target == "leader" else None,
-                leader_after=next((who for t_ns, who in led if t_ns > window.from_ns), None),
+                leader_before=_leader(window),
+                leader_after=_leader(later) if later else None,
+                term=window.term,
+                term_after=later.term if later else None,
                 back_ns=int(soonest[after]) - window.from_ns if after < len(sent) else None,
                 gap_ns=int(grants[at]) - window.from_ns if at < len(grants) else None,
             )
         )
     return tuple(told)
+
+
+def _leader(window: Window) -> str | None:
+    """Who led when a fault began; runs of earlier versions only recorded faults aimed at it."""
+    aimed = str(window.nodes[0]) if window.target == "leader" and window.nodes else None
+    return window.leader or aimed
 
 
 def _lease_margin(case: Case, hold_p99_ns: float | None) -> LeaseMargin:

@@ -1,5 +1,4 @@
-"""Certain overtakes: attempts granted a lock before another attempt that had certainly queued
-first.
+"""Certain overtakes: attempts granted before another one that had certainly queued first.
 
 An overtake of a by g is certain if a had received the response that it waits before g's call, and
 a's token shows that it was granted after g. A response has the time at which the client received
@@ -103,7 +102,7 @@ def _overtaken(case: Case, waited: Indices, later: Indices, since: Ints) -> Iter
     asked, token = every.inv[later], every.token[later]
     # Calls at 3 5 8: a wait from 4 to 8 contains places 1 and 2, the window [1, 3).
     low = np.searchsorted(asked, since[waited] + slack(case), "right")
-    high = np.searchsorted(asked, every.ret[waited], "right")
+    high = np.searchsorted(asked, every.ret[waited] + slack(case), "right")
     some = low < high
     waited, low, high = waited[some], low[some], high[some]
     if not len(waited):

@@ -22,7 +22,6 @@ from holdfast.checkers.holds.attempt_table import ENDS, table
 from holdfast.checkers.holds.derive import Attempt, leased_until
 from holdfast.checkers.holds.history_index import rows_of
 from holdfast.checkers.holds.leases import shortest
-from holdfast.checkers.holds.overlaps import slack
 from holdfast.checkers.holds.succession import Succession
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Op
@@ -39,7 +38,7 @@ def early_grants(case: Case) -> Iterator[Finding]:
         return
     for succession, a in _deaths(case):
         open_ns = _open_ns(case, a)
-        for b in succession.successors(a, open_ns - slack(case)):
+        for b in succession.successors(a, open_ns):
             if b.id not in told:
                 told.add(b.id)
                 yield _finding(case, a, b, open_ns)

@@ -20,6 +20,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 
+from holdfast.clusters.libraries.library_lock import LibraryLock
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import Answer, Grant, Mode, Status
@@ -39,14 +40,14 @@ class _Subject:
         self._setup = setup
         self._made: Callable[[ClientSetup], Any] = load(f"{module}:Subject")
         self._subject: Any = None
-        self._locks: dict[int, Any] = {}
+        self._locks: dict[int, LibraryLock] = {}
         self._with = setup.options.get("way", "call") == "with"
         expire = setup.options.get("expire", "lease")
         self._expires = expire == "lease"
         self._no_lease_s = 0.0 if expire == "zero" else None
         self._renews_itself = setup.options.get("renew") == "library"
 
-    def _lock(self, lock: str, attempt: int, ttl_ns: int, wait_ns: int) -> Any:
+    def _lock(self, lock: str, attempt: int, ttl_ns: int, wait_ns: int) -> LibraryLock:
         lease_s = ttl_ns / SECOND if self._expires else self._no_lease_s
         made = self._subject.lock(lock, str(attempt), lease_s, _wait_s(wait_ns))
         self._locks[attempt] = made
@@ -155,7 +156,7 @@ class Asyncio(_Subject):
         held = self._locks.get(grant.attempt)
         if held is None:
             return NEVER_GRANTED
-        leave: Callable[[], Awaitable[Any]] = (
+        leave: Callable[[], Awaitable[object]] = (
             partial(held.__aexit__, None, None, None)
             if self._with
             else partial(self._subject.release, held)

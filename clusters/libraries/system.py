@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from holdfast.clusters.libraries.rows import LIBRARIES
+from holdfast.clusters.libraries.rows import LIBRARIES, SERVERS
 from holdfast.clusters.systems.options import choose
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.ports import Command, Node, Place, Prechecked, System
+from holdfast.harness.core.ports import Command, Leader, Node, Place, Prechecked, System
 from holdfast.harness.core.verdict import CLIENT_SIDE, Promises
 
 KEPT = ("partition", "pause", CLIENT_SIDE)
@@ -51,12 +51,12 @@ class LibrarySystem:
         self._system, pin, api = name.split("/")
         self._package = pin.partition("==")[0]
         self._row = LIBRARIES[self._package]
-        self._servers: System = load(self._row.servers)
+        self._servers: System = load(SERVERS[self._row.system])
         adapter = self._row.adapters[api or next(iter(self._row.adapters))]
         self.adapter = f"holdfast.clusters.libraries.adapters.{adapter}"
         self.client = f"holdfast.clusters.libraries.client:{adapter}"
         served = self._servers.libraries if self._row.served else ()
-        self.libraries: Sequence[str] = (pin, *self._row.beside, *served)
+        self.libraries: Sequence[str] = (pin, *self._row.pins, *served)
         self.built: Sequence[str] = self._row.built
         self.ports: Sequence[int] = self._servers.ports
 
@@ -111,7 +111,7 @@ class LibrarySystem:
         """Whether the server responds."""
         return await self._servers.ready(node, self._rest(options))
 
-    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
         """As the servers' own system reports."""
         return await self._servers.leader(servers, self._rest(options))
 
@@ -121,7 +121,7 @@ class LibrarySystem:
 
     def _rest(self, options: Mapping[str, str]) -> dict[str, str]:
         mine = (*OPTIONS, "library")
-        return dict(self._row.asks) | {k: v for k, v in options.items() if k not in mine}
+        return self._row.asks | {k: v for k, v in options.items() if k not in mine}
 
 
 def __getattr__(name: str) -> LibrarySystem:

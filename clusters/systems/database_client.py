@@ -8,9 +8,9 @@ gone, and closes it on its side, so that it never holds what it does not believe
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from holdfast.harness.core.operations import NO_TOKEN, Answer, Grant, Mode, Op, Status
 from holdfast.harness.core.ports import ClientSetup
@@ -22,7 +22,10 @@ RETRY_S = (0.05, 0.15)
 """between two attempts to open a session, sampled uniformly"""
 SPARE = 2
 """number of sessions kept open for the next attempts"""
+LINGER_S = 1.0
+"""for a library to notice that its connection was shut down"""
 MILLION = 1_000_000
+T = TypeVar("T")
 
 
 class NoSession(Exception):
@@ -240,6 +243,36 @@ class SessionClient:
         reason = await _answers(held.session)
         if reason and self._held.get(attempt) is held:
             await self._drop(attempt, reason)
+
+
+async def answered(asking: asyncio.Future[T], cut: Callable[[], None], within_s: float | None) -> T:
+    """The result of a query, or its error. After a timeout `cut` breaks the connection; raises
+    Failed if even that does not end the query."""
+    try:
+        await asyncio.wait([asking], timeout=within_s)
+        if not asking.done():
+            cut()
+            await asyncio.wait([asking], timeout=LINGER_S)
+    except asyncio.CancelledError:
+        cut()
+        asking.add_done_callback(_heard)
+        raise
+    if not asking.done():
+        asking.add_done_callback(_heard)
+        asking.cancel()
+        raise Failed(Answer(outcome=Status.INFO, error="no answer in time"))
+    return asking.result()
+
+
+def _heard(asking: asyncio.Future[T]) -> None:
+    """Retrieves the error of a query that is no longer awaited."""
+    if not asking.cancelled():
+        asking.exception()
+
+
+def in_one_line(error: BaseException) -> str:
+    """An error's text without its line breaks."""
+    return " ".join(str(error).split())
 
 
 async def _answers(session: Session) -> str:

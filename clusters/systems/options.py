@@ -1,11 +1,14 @@
-"""Validates options of a system: an unknown name or value is reported with those that are known."""
+"""Validates what is asked of a system: its options, and the addresses of its servers."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
 
-from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.errors import EnvironmentFailed, UsageError
+from holdfast.harness.core.ports import Node
+
+LOOPBACK = "127."
 
 
 def choose(
@@ -28,3 +31,12 @@ def choose(
     if problems:
         raise UsageError(*problems)
     return {name: options.get(name, values[0]) for name, values in known.items()}
+
+
+def refuse_loopback(system: str, node: Node, servers: Sequence[Node]) -> None:
+    """EnvironmentFailed if servers that need each other reach each other through proxies only."""
+    if len(servers) > 1 and node.address.startswith(LOOPBACK):
+        raise EnvironmentFailed(
+            f"{system}: its servers must reach each other by the same addresses, which proxies on"
+            " loopback cannot provide; use --backend docker, or --nodes 1"
+        )

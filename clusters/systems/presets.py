@@ -5,6 +5,7 @@ A system replaces what is different and says what it keeps; a preset keeps nothi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from holdfast.harness.core.clock import MILLISECOND, SECOND
@@ -29,3 +30,22 @@ LEASE = Promises(
 LEASE_WITH_TOKENS = replace(LEASE, tokens="ordered", tokens_unique=True)
 CONNECTION = replace(LEASE, bound="connection", slip_ns=0, drift_ppm=0, notice_ns=4 * SECOND)
 """A hold that ends with its session, which the client notices within 4 s."""
+
+REACHED = ("partition", "pause", "kill")
+"""Faults after which a lock becomes free again, once clients reach the servers."""
+
+
+def kept(safe: Sequence[str], freed: Sequence[str] = REACHED) -> dict[str, tuple[str, ...]]:
+    """`Promises.keeps` of a plain lock.
+
+    safe   kinds of fault under which there is one owner, and only the owner releases
+    freed  kinds of fault after which a lock becomes free
+    """
+    exclusive, free = tuple(safe), tuple(freed)
+    return {
+        "mutual-exclusion": exclusive,
+        "ownership": exclusive,
+        "deadlock-freedom": free,
+        "orphan-freedom": free,
+        "no-hung-request": ("any",),
+    }

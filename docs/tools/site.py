@@ -17,6 +17,8 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[2]
 LINK = re.compile(r"(\]\()((?:\.\./)+[\w./-]+)((?:#[\w-]+)?\))")
+BLOCK = re.compile(r"<pre\b.*?</pre>", re.DOTALL)
+OPTION = re.compile(r"(?<=[\s>])--[a-z][\w-]*")
 EXAMPLE_REPORT = "gallery/example-report.html"
 FROZEN_HOLDER: dict[str, Any] = {
     "nemesis": "pause:target=holder,every=6s,for=4s",
@@ -70,6 +72,13 @@ def on_page_markdown(markdown: str, page: Any, **rest: Any) -> str:
         return found[1] + os.path.relpath(copy(target), here) + found[3]
 
     return LINK.sub(copied, markdown)
+
+
+def on_post_page(output: str, **rest: Any) -> str:
+    """Keeps each option of a command in one piece: a browser may break a line after its dashes."""
+    return BLOCK.sub(
+        lambda block: OPTION.sub(r'<span class="option">\g<0></span>', block[0]), output
+    )
 
 
 def example_report() -> bytes:

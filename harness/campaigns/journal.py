@@ -11,7 +11,6 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from types import TracebackType
 
 from holdfast.harness.campaigns.results import Result, failed, read, table
 from holdfast.harness.core.errors import UsageError
@@ -47,12 +46,7 @@ class Journal:
         os.ftruncate(self._file, whole.rfind(b"\n") + 1)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         os.close(self._file)
 
     def add(self, results: Iterable[Result]) -> None:

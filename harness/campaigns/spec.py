@@ -159,7 +159,7 @@ def _usual(common: Mapping[str, Json], row: Mapping[str, Json]) -> dict[str, Jso
     return {key: value for key, value in common.items() if key not in without}
 
 
-def _budget(table: Any, reading: _Reading) -> tuple[int, int]:
+def _budget(table: object, reading: _Reading) -> tuple[int, int]:
     if not isinstance(table, dict):
         reading.wrong("", "invalid budget: expected a table [budget]")
         return 0, 0
@@ -272,7 +272,7 @@ def _seeds(row: Mapping[str, Any], place: str, reading: _Reading) -> Sequence[in
 
 
 def _plan(
-    base: Mapping[str, Any], chosen: Mapping[str, str], place: str, reading: _Reading
+    base: Mapping[str, Json], chosen: Mapping[str, str], place: str, reading: _Reading
 ) -> Plan | None:
     """The plan of one combination with its first seed; None if it is invalid."""
     table: dict[str, Json] = {**base, "system": chosen["system"], "workload": chosen["workload"]}

@@ -3,14 +3,58 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict
 
 from holdfast.harness.campaigns.results import Result, failed, table, worst_code
 from holdfast.harness.core.verdict import Verdict
 
 SCHEMA = "holdfast-campaign-result/2"
+
+
+class Failure(TypedDict):
+    """The first run that broke a promise, and the commands that repeat it."""
+
+    key: str
+    cell: str
+    seed: int
+    property: str
+    kind: str
+    sentence: str
+    run: str
+    commands: list[str]
+
+
+class CellRow(TypedDict):
+    """One cell: its state in one word, numbers of runs, and runs per property."""
+
+    cell: str
+    word: str
+    runs: int
+    failed: int
+    incomplete: int
+    verdicts: dict[str, dict[str, int]]
+    broken: dict[str, int]
+    limits: dict[str, int]
+    unexercised: list[str]
+
+
+class Summary(TypedDict):
+    """A campaign as one JSON object.
+
+    of: number of planned runs; not_run: cells without a run; results: rows of `results.table`
+    """
+
+    schema: str
+    name: str
+    runs: int
+    of: int
+    exit_code: int
+    not_run: list[str]
+    first_failure: Failure | None
+    cells: list[CellRow]
+    results: list[dict[str, Any]]
 
 
 @dataclass(slots=True)
@@ -84,8 +128,8 @@ def tally(results: Iterable[Result]) -> list[CellTally]:
     return list(cells.values())
 
 
-def first_failure(results: Sequence[Result]) -> dict[str, Any] | None:
-    """The first run that broke a promise, and the commands that repeat it."""
+def first_failure(results: Sequence[Result]) -> Failure | None:
+    """None if no run broke a promise."""
     for result in results:
         broken = result.broken()
         if broken:
@@ -103,14 +147,8 @@ def first_failure(results: Sequence[Result]) -> dict[str, Any] | None:
     return None
 
 
-def summary(
-    name: str, of: int, results: Sequence[Result], not_run: Sequence[str] = ()
-) -> dict[str, Any]:
-    """A campaign as one JSON-ready object, independent of the order in which runs finished.
-
-    of: number of planned runs; results: in the order of the campaign's file; not_run: cells without
-    a run.
-    """
+def summary(name: str, of: int, results: Sequence[Result], not_run: Sequence[str] = ()) -> Summary:
+    """Independent of the order in which runs finished; results: in that of the campaign's file."""
     cells = tally(results)
     return {
         "schema": SCHEMA,
@@ -125,7 +163,7 @@ def summary(
     }
 
 
-def _cell_table(cell: CellTally) -> Mapping[str, Any]:
+def _cell_table(cell: CellTally) -> CellRow:
     return {
         "cell": cell.says,
         "word": cell.word(),

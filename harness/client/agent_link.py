@@ -61,7 +61,7 @@ class AgentLink:
     def pid(self) -> int:
         return self._process.pid
 
-    async def ask(self, do: str, **args: Any) -> dict[str, Any]:
+    async def ask(self, do: str, **args: object) -> dict[str, Any]:
         """One request; the agent's response if it is ok, else EnvironmentFailed with its error.
 
         NoAnswer on timeout: whether the request took effect is unknown. AgentLost if it has exited.

@@ -25,7 +25,7 @@ closed the client, like leaving a `with` block around it; or it keeps everything
 over. Default: the first."""
 
 
-def fork(disown: Callable[[], object], how: str, for_ns: int) -> int:
+def fork(disown: Callable[[], Any], how: str, for_ns: int) -> int:
     """The pid of a child that ends as `how` says, and is ended after `for_ns` if it has not by
     then. In the child `disown` returns the lock client and stops recording."""
     child = os.fork()

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.operations import ONCE, Status
 
 
@@ -28,9 +29,9 @@ class Reply:
     error: str = ""
 
 
-def asked(do: str, key: str, *, once: bool = False, **sent: int) -> dict[str, Any]:
+def asked(do: str, key: str, *, once: bool = False, **sent: int) -> dict[str, Json]:
     """A request as the resource's server reads it. sent: op, attempt, token and base."""
-    request = {"do": do, "key": key, "base": -1, **sent}
+    request: dict[str, Json] = {"do": do, "key": key, "base": -1, **sent}
     return {**request, "once": 1} if once else request
 
 

@@ -94,7 +94,7 @@ class Obeys:
         else:
             ctx.thread.submit(part)
 
-    def _note(self, order: Mapping[str, Any], **what: Any) -> None:
+    def _note(self, order: Mapping[str, object], **what: object) -> None:
         with self._done.open("a") as done:
             done.write(json.dumps({"fault": order["fault"], "t_ns": now_ns(), **what}) + "\n")
 
@@ -125,7 +125,7 @@ class Orders:
             return {"t_ns": now_ns(), "evidence": self._seen(args["fault"])}
         return await self._agent.ask(do, **args)
 
-    def _tell(self, node: str, order: Mapping[str, Any]) -> None:
+    def _tell(self, node: str, order: Mapping[str, object]) -> None:
         """Send an order to the newest worker of the node; an earlier one is dead."""
         listening = sorted(self._folder.glob(f"{node}*.order"), key=lambda p: p.stat().st_mtime_ns)
         try:

@@ -13,7 +13,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -94,7 +94,7 @@ async def _work(
     recorder.tell(segments.READY)
     over = config["over_ns"]
     await until(lambda: phase.get() != PREPARE, within_ns=over)
-    workload: Callable[[Context], Any] = load(config["workload"])
+    workload: Callable[[Context], Awaitable[None]] = load(config["workload"])
     if phase.get() != END:
         await asyncio.wait_for(asyncio.gather(*(workload(ctx) for ctx in contexts)), over / SECOND)
     recorder.tell(segments.IDLE)

@@ -49,6 +49,8 @@ class Window:
     effective whether it took effect; False also if it was never injected
     evidence  measurements of the agent, for display: {"dropped": 214}, {"state": "T"} ...
     holder    the client node whose hold was the target, if the target was "holder"
+    leader    the server that led when it was injected, if the target depended on it
+    term      of this leader; None if unknown
     traits    what its kind does, as the run's manifest says
     """
 
@@ -61,6 +63,8 @@ class Window:
     effective: bool
     evidence: Mapping[str, Json]
     holder: str = ""
+    leader: str = ""
+    term: int | None = None
     reason: str = ""
     traits: Traits = UNKNOWN
 

@@ -54,6 +54,7 @@ class Traits:
     loses_unsynced    its nodes lose what was not synced, at the times `cut_ns` of its evidence
     hangs_disk        no write of its nodes becomes durable from `frozen_ns` of its evidence on
     lies              the hardware reports as done what it did not do: no system promises anything
+    lies_if           an option and its value with which it lies
     simulator         "yes", "no" or "only": whether the simulator can inject it
     stand_in          the most similar kind of every backend, "" for none (used by `shrink`)
     pattern           its hatching in reports: "partition", "pause", "kill", "clock", "" for the
@@ -74,10 +75,15 @@ class Traits:
     loses_unsynced: bool = False
     hangs_disk: bool = False
     lies: bool = False
+    lies_if: tuple[str, str] | None = None
     simulator: str = SIMULATED
     stand_in: str = ""
     pattern: str = ""
     swarm: Swarm | None = None
+
+    def lie_with(self, options: Mapping[str, str]) -> bool:
+        """Whether a fault with these options reports as done what was not done."""
+        return self.lies or (self.lies_if is not None and self.lies_if in options.items())
 
     @property
     def stops_nodes(self) -> bool:
@@ -96,7 +102,7 @@ class Traits:
 
 
 def to_table(traits: Traits) -> dict[str, Json]:
-    """Traits as recorded in a manifest: those that differ from the defaults; not the swarm's."""
+    """Traits as recorded in a manifest: of those that judging needs, the ones that are set."""
     plain = {name: getattr(traits, name) for name in RECORDED}
     return {name: value for name, value in plain.items() if value != getattr(UNKNOWN, name)}
 
@@ -114,7 +120,7 @@ def of_manifest(manifest: Mapping[str, Any]) -> Mapping[str, Traits]:
 
 PATTERNS = ("partition", "pause", "kill", "clock")
 """The hatchings of reports (`reports/templates/patterns.svg`)."""
-RECORDED = tuple(one.name for one in fields(Traits) if one.name != "swarm")
+RECORDED = tuple(one.name for one in fields(Traits) if one.name not in ("lies_if", "swarm"))
 """The traits that a manifest records."""
 UNKNOWN = Traits()
 """The traits of an unknown kind."""

@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from holdfast.harness.core.fault_traits import Traits
 from holdfast.harness.core.json_value import Json
@@ -74,12 +74,20 @@ class Fault:
     params: Mapping[str, str] = field(default_factory=dict)
 
 
+class Leader(NamedTuple):
+    """The server that leads, and its term or epoch; None if the system has no such number, or does
+    not report it."""
+
+    name: str
+    term: int | None = None
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class View:
     """The state that a nemesis sees when its fault is due: nodes, leader, lock holders."""
 
     nodes: Sequence[Node]
-    leader: str | None
+    leader: Leader | None
     holders: Sequence[str]
     """nodes whose client holds a lock now, longest remaining lease first"""
     down: Sequence[str] = ()
@@ -252,7 +260,9 @@ class System(Protocol):
 
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool: ...
 
-    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None: ...
+    async def leader(
+        self, servers: Sequence[Node], options: Mapping[str, str]
+    ) -> Leader | None: ...
 
 
 @runtime_checkable

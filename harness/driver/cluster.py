@@ -21,6 +21,7 @@ from holdfast.harness.core.ports import (
     Fabric,
     Forwarding,
     Hosting,
+    Leader,
     Node,
     Place,
     System,
@@ -183,7 +184,7 @@ class Cluster:
             processes=[running.pid] if running else [],
         )
 
-    async def leader(self) -> str | None:
+    async def leader(self) -> Leader | None:
         """Who the system says leads it now; None where nobody does, or it has no leaders."""
         return await self.system.leader(self.named("server"), self.options.system)
 

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from holdfast.harness.core.clock import MILLISECOND, SECOND, now_ns
 from holdfast.harness.core.errors import AgentLost, EnvironmentFailed, NoAnswer
 from holdfast.harness.core.json_value import Json
-from holdfast.harness.core.ports import Fault, Nemesis, Node, View
+from holdfast.harness.core.ports import Fault, Leader, Nemesis, Node, View
 from holdfast.harness.core.seeds import stream
 from holdfast.harness.core.waiting import sleep_until
 from holdfast.harness.history.current_holders import Hold
@@ -42,7 +42,7 @@ class Stage(Protocol):
     @property
     def agent(self) -> Agent: ...
 
-    async def leader(self) -> str | None: ...
+    async def leader(self) -> Leader | None: ...
 
     async def start(self, name: str) -> None: ...
 
@@ -173,6 +173,8 @@ class Schedule:
                 before_ns=before_ns,
                 nodes=nodes,
                 holder=holder,
+                leader=view.leader.name if view.leader else None,
+                term=view.leader.term if view.leader else None,
                 evidence=evidence,
             )
         )

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.foreign.operations import Malformed
 
 _BLANK = re.compile(r"[ \t\r\n]*")
@@ -53,7 +54,7 @@ class _Reader:
         self._at = blank.end() if blank else self._at
         return self._text[self._at : self._at + 1]
 
-    def array(self) -> Iterator[tuple[int, Any]]:
+    def array(self) -> Iterator[tuple[int, Json]]:
         """The values of an array."""
         begun = self._take("[", 0)
         if self.next() == "]":
@@ -66,10 +67,10 @@ class _Reader:
             mark = self.next()
             self._take(",]", begun)
 
-    def object(self) -> Iterator[tuple[int, Any]]:
+    def object(self) -> Iterator[tuple[int, Json]]:
         """An object, or the values of its field `history`."""
         begun = self._take("{", 0)
-        fields = dict[Any, Any]()
+        fields = dict[str, Json]()
         whole, mark = False, ","
         if self.next() == "}":
             mark = self._text[self._at]
@@ -101,7 +102,7 @@ class _Reader:
         self._at += 1
         return line
 
-    def _value(self, begun: int) -> Any:
+    def _value(self, begun: int) -> Json:
         if not self.next():
             raise Malformed(begun, "the file ends inside the bracket of this line: truncated?")
         try:
@@ -110,7 +111,8 @@ class _Reader:
             raise Malformed(error.lineno, f"not JSON: {error.msg}") from error
         except (RecursionError, ValueError) as error:
             raise Malformed(self.line(), f"unreadable JSON: {error}") from error
-        return value
+        found: Json = value
+        return found
 
 
 def _refuse(word: str) -> object:

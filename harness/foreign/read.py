@@ -13,11 +13,12 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import msgspec
 
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.foreign.edn import forms
 from holdfast.harness.foreign.event_fields import event_of
 from holdfast.harness.foreign.exported_table import csv_events, parquet_events
@@ -102,7 +103,7 @@ def _json(file: BinaryIO) -> Iterator[Event]:
     return _of_objects(values(file), "expected an object per event")
 
 
-def _objects(file: BinaryIO) -> Iterator[tuple[int, Any]]:
+def _objects(file: BinaryIO) -> Iterator[tuple[int, Json]]:
     decode = msgspec.json.Decoder().decode
     for line, raw in _lines(file):
         try:
@@ -114,7 +115,7 @@ def _objects(file: BinaryIO) -> Iterator[tuple[int, Any]]:
         yield line, found
 
 
-def _of_objects(found: Iterable[tuple[int, Any]], wanted: str) -> Iterator[Event]:
+def _of_objects(found: Iterable[tuple[int, object]], wanted: str) -> Iterator[Event]:
     """The events of JSON objects; `wanted` is the message for other values. All have one clock."""
     last: int | None = None
     for line, fields in found:

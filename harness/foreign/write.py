@@ -14,6 +14,8 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+import numpy as np
+
 from holdfast.harness.core.case import History
 from holdfast.harness.core.operations import NO_TOKEN, Mode, Op, Status
 
@@ -46,7 +48,7 @@ def events(history: History) -> Iterator[Fields]:
         yield fields
 
 
-def _lanes(history: History) -> Iterator[tuple[int, Any, int]]:
+def _lanes(history: History) -> Iterator[tuple[int, np.void, int]]:
     """Row number, row and process number of each lock operation."""
     chosen = history.of(*FS).tolist()
     clients = int(history.rows["process"].max()) + 1 if len(history.rows) else 1
@@ -62,7 +64,7 @@ def _lanes(history: History) -> Iterator[tuple[int, Any, int]]:
         yield number, row, int(row["process"]) + lane * clients
 
 
-def _invocation(history: History, row: Any, process: int) -> Fields:
+def _invocation(history: History, row: np.void, process: int) -> Fields:
     fields: Fields = {
         "process": process,
         "type": "invoke",
@@ -76,7 +78,7 @@ def _invocation(history: History, row: Any, process: int) -> Fields:
     return fields
 
 
-def _completion(history: History, row: Any, begun: Fields, status: Status) -> Fields:
+def _completion(history: History, row: np.void, begun: Fields, status: Status) -> Fields:
     fields = {**begun, "type": KINDS[status], "time": int(row["t_ret"])}
     if row["token"] != NO_TOKEN and begun["f"] == "acquire" and status is Status.OK:
         fields["token"] = int(row["token"])

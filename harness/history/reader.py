@@ -332,7 +332,7 @@ class _Strings:
         self.strings = [""]
         self._known = {"": 0}
 
-    def add(self, texts: Sequence[str]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def add(self, texts: Sequence[str]) -> npt.NDArray[np.int64]:
         """Add a writer's strings; the run's number of each, by the writer's own number."""
         numbers = [0]
         for text in texts:
@@ -385,7 +385,7 @@ def _fits(directory: Path, headers: Sequence[Header]) -> None:
         )
 
 
-def _merge_form(header: Header, rows: Rows, writer: int, numbers: Any) -> Rows:
+def _merge_form(header: Header, rows: Rows, writer: int, numbers: npt.NDArray[np.int64]) -> Rows:
     """Rows of one segment with the run's string numbers, checked for damage."""
     kept = np.flatnonzero(rows["status"] != Status.EMPTY)
     rows = rows[kept]

@@ -220,6 +220,8 @@ def _window(
         effective=bool(healed and healed.effective) and injected is not None,
         evidence={**(row.evidence or {}), **((healed and healed.evidence) or {})},
         holder=row.holder or "",
+        leader=row.leader or "",
+        term=row.term,
         reason=reason,
         traits=kind,
     )

@@ -228,7 +228,7 @@ def parse(table: Mapping[str, Any], known: Known, where: str = "plan") -> Plan:
     return plan
 
 
-def _properties(names: Sequence[Any]) -> tuple[str, ...]:
+def _properties(names: Sequence[str]) -> tuple[str, ...]:
     problems = [
         suggest(str(name), PROPERTIES, "property") for name in names if name not in PROPERTIES
     ]
@@ -237,7 +237,7 @@ def _properties(names: Sequence[Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _checkers(names: Sequence[Any], known: Known) -> tuple[str, ...]:
+def _checkers(names: Sequence[str], known: Known) -> tuple[str, ...]:
     problems = [
         suggest(str(name), known.checkers, "checker")
         for name in names

@@ -18,7 +18,6 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from time import CLOCK_BOOTTIME, clock_gettime_ns
-from types import TracebackType
 
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.operations import (
@@ -323,12 +322,7 @@ class Recorder:
     def __enter__(self) -> Recorder:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 

@@ -17,9 +17,12 @@ import socket
 import struct
 import weakref
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast.harness.core.ports import CLIENT
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer, WriteableBuffer
 
 SO_TIMESTAMPING = 37
 TX_SOFTWARE, RX_SOFTWARE, SOFTWARE, OPT_ID, OPT_TSONLY = 1 << 1, 1 << 3, 1 << 4, 1 << 7, 1 << 11
@@ -144,14 +147,14 @@ class StampedSocket(socket.socket):
         self._errors = _socket.socket(fileno=self.fileno())
         _plugs.add(self)
 
-    def send(self, data: Any, flags: int = 0, /) -> int:
+    def send(self, data: ReadableBuffer, flags: int = 0, /) -> int:
         if not self._armed:
             self._arm()
         if self._errors is None:
             return super().send(data, flags)
         return self._stamped(_socket.socket.send, data, flags)
 
-    def sendall(self, data: Any, flags: int = 0, /) -> None:
+    def sendall(self, data: ReadableBuffer, flags: int = 0, /) -> None:
         if not self._armed:
             self._arm()
         if self._errors is None:
@@ -224,7 +227,7 @@ class StampedSocket(socket.socket):
             self._note(notes)
         return data
 
-    def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:
+    def recv_into(self, buffer: WriteableBuffer, nbytes: int = 0, flags: int = 0) -> int:
         if self._errors is None or flags:
             return super().recv_into(buffer, nbytes, flags)
         if self._owed:
@@ -259,7 +262,7 @@ class StampedSocket(socket.socket):
             for one in _wide:
                 one.ended(self)
 
-    def _real_close(self, *args: Any) -> None:
+    def _real_close(self, *args: object) -> None:
         self._disown()
         super()._real_close(*args)  # type: ignore[misc]  # the stubs leave it out
 

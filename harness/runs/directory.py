@@ -122,7 +122,7 @@ def read_json(path: Path, *schemas: str) -> dict[str, Json]:
     return dict(found)
 
 
-def write_json(path: Path, value: Mapping[str, Json]) -> None:
+def write_json(path: Path, value: Mapping[str, object]) -> None:
     """Write it atomically."""
     data = (json.dumps(value, indent=1) + "\n").encode()
     files.write(path.parent, path.name, data)

@@ -15,7 +15,7 @@ import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from holdfast.harness.core.clock import LARGEST
 from holdfast.harness.core.errors import UsageError
@@ -164,12 +164,12 @@ def decoded(data: bytes) -> Any:
     raise ValueError(f"nested deeper than {MOST_DEPTH}")
 
 
-def _inside(value: Any) -> list[Any]:
+def _inside(value: object) -> list[object]:
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return [one for one in inner if isinstance(one, dict | list)]
 
 
-def _not_finite(word: str) -> Any:
+def _not_finite(word: str) -> NoReturn:
     raise ValueError(f"invalid number {word}")
 
 

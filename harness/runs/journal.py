@@ -20,6 +20,7 @@ class FaultRow:
     t_ns        of the event: injected and healed as the fault agent reports it
     before_ns   injected: just before the request to the agent
     nodes       injected: those that it acts on; holder: the client whose hold was the target
+    leader      injected: who led just before, if the target depends on it; term: of this leader
     evidence    injected, healed: what the agent measured
     effective   healed: whether it took effect
     reason      skipped, failed: why
@@ -36,6 +37,8 @@ class FaultRow:
     before_ns: int | None = field(default=None, metadata=OMITTED)
     nodes: Sequence[str] | None = field(default=None, metadata=OMITTED)
     holder: str | None = field(default=None, metadata=OMITTED)
+    leader: str | None = field(default=None, metadata=OMITTED)
+    term: int | None = field(default=None, metadata=OMITTED)
     evidence: Mapping[str, Json] | None = field(default=None, metadata=OMITTED)
     effective: bool | None = field(default=None, metadata=OMITTED)
     reason: str | None = field(default=None, metadata=OMITTED)

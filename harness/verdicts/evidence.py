@@ -95,9 +95,8 @@ class ExpiredOwner:
 class Failover:
     """A fault that took effect on the leader, or on servers if the leader is unknown (None).
 
-    leader_before   leader when the fault began, if it was aimed at the leader
-    leader_after    leader when a later fault was aimed at the leader
-    term            always None: no system records it in the history
+    leader_before   leader when the fault began, if its target depended on who leads; term: its term
+    leader_after    leader when the next such fault began; term_after: its term
     back_ns         until a request that was sent after the beginning of the fault returned ok
     gap_ns          until the first grant; a held lock is not granted before it is free; None: never
     """
@@ -109,6 +108,7 @@ class Failover:
     leader_before: str | None = None
     leader_after: str | None = None
     term: int | None = None
+    term_after: int | None = None
     back_ns: Number | None = None
     gap_ns: Number | None = None
 

@@ -188,7 +188,8 @@ class Answers:
         for at in granted:
             since, a = self._first_told(at) + slack, Row(rows, at)
             low = bisect_right(granted, since, key=rows.t_inv.__getitem__)
-            for other in granted[low : bisect_right(granted, a.t_ret, key=rows.t_inv.__getitem__)]:
+            high = bisect_right(granted, a.t_ret + slack, key=rows.t_inv.__getitem__)
+            for other in granted[low:high]:
                 by = Row(rows, other)
                 passed = by.token < a.token and by.mode == a.mode and by.process != a.process
                 if passed and self._anew(by):

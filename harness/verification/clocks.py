@@ -8,7 +8,7 @@ docs/decisions, in integers.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -55,7 +55,9 @@ class HostClock:
         return (abs(span) * self._ppm + 999_999) // 1_000_000 + 2
 
 
-def _tightest(own: Sequence[int], moved: Sequence[int], best: Any, sign: int) -> list[int]:
+def _tightest(
+    own: Sequence[int], moved: Sequence[int], best: Callable[[int, int], int], sign: int
+) -> list[int]:
     """Each sample's bound, narrowed by the samples before and after."""
     before = accumulate((o - sign * m for o, m in zip(own, moved, strict=True)), best)
     after = accumulate((o + sign * m for o, m in zip(own[::-1], moved[::-1], strict=True)), best)

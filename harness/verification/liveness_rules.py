@@ -158,18 +158,20 @@ LIVENESS |= in_order(
     "lost-without-notice",
     "a",
     "other",
-    kinds=("lost-without-notice",),
-    lock="a",
-    roles=known("a", "other"),
-    where=(*knows("a", "other"), "a.status == 2", "conflict(a, other)"),
-    values={
-        "lost": "lost_by(a, other)",
-        "claimed": "claimed_until(a)",
-        "limit": "notice_within()",
-        "calm": "reachable_from(a, lost, limit)",
-    },
-    facts=("a.t_ret <= claimed", "lost < claimed", "0 < limit", "calm + limit < claimed"),
-    assumes=("bound",),
+    Rule(
+        kinds=("lost-without-notice",),
+        lock="a",
+        roles=known("a", "other"),
+        where=(*knows("a", "other"), "a.status == 2", "conflict(a, other)"),
+        values={
+            "lost": "lost_by(a, other)",
+            "claimed": "claimed_until(a)",
+            "limit": "notice_within()",
+            "calm": "reachable_from(a, lost, limit)",
+        },
+        facts=("a.t_ret <= claimed", "lost < claimed", "0 < limit", "calm + limit < claimed"),
+        assumes=("bound",),
+    ),
 )
 _NOTICE = ("truthful_reasons()", "notice.attempt == a.attempt", "knows(a, a_known)")
 _TOLD = {"notice": ("lost", OK), **known("a")}

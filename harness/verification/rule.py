@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from types import CodeType
 from typing import Any
@@ -85,20 +85,17 @@ TOKENS = {
 """How it proves that b was granted after a: (facts, where, assumes)."""
 
 
-def in_order(prefix: str, a: str, b: str, **parts: Any) -> dict[str, Rule]:
-    """A rule by times and one by tokens, with these parts in common."""
-    found = {}
-    for how, (facts, where, assumes) in TOKENS.items():
-        found[f"{prefix}/{how}"] = Rule(
-            kinds=parts["kinds"],
-            lock=parts["lock"],
-            roles=parts["roles"],
-            facts=(*(fact.format(a=a, b=b) for fact in facts), *parts["facts"]),
-            where=(*parts["where"], *(each.format(a=a) for each in where)),
-            values=parts.get("values", {}),
-            assumes=(*parts.get("assumes", ()), *assumes),
+def in_order(prefix: str, a: str, b: str, rule: Rule) -> dict[str, Rule]:
+    """The rule by times and by tokens."""
+    return {
+        f"{prefix}/{how}": replace(
+            rule,
+            facts=(*(fact.format(a=a, b=b) for fact in facts), *rule.facts),
+            where=(*rule.where, *(each.format(a=a) for each in where)),
+            assumes=(*rule.assumes, *assumes),
         )
-    return found
+        for how, (facts, where, assumes) in TOKENS.items()
+    }
 
 
 ROW_FIELDS = ("f", "status", "attempt", "token", "t_inv", "t_ret", "arg", "res")
@@ -114,7 +111,7 @@ def assumed(rule: Rule, roles: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def each_of(text: str, roles: Mapping[str, Any]) -> Sequence[str]:
+def each_of(text: str, roles: Mapping[str, object]) -> Sequence[str]:
     """A condition for each of the numbered roles that it names; else the condition itself."""
     names = re.findall(r"(\w+)\*", text)
     if not names:
@@ -128,22 +125,24 @@ def permits(roles: Mapping[str, Any]) -> int:
     return sum(row.op >> 24 for name, row in roles.items() if GRANT.fullmatch(name))
 
 
-def count(roles: Mapping[str, Any]) -> int:
+def count(roles: Mapping[str, object]) -> int:
     """Number of overtaking grants."""
     return sum(name.startswith("by") for name in roles)
 
 
-def entries(roles: Mapping[str, Any]) -> int:
+def entries(roles: Mapping[str, object]) -> int:
     """Number of other entries of an owner that lasted beyond its release."""
     return sum(re.fullmatch(r"other\d+", name) is not None for name in roles)
 
 
-def waits(roles: Mapping[str, Any]) -> int:
+def waits(roles: Mapping[str, object]) -> int:
     """Number of waiters, as rows before and after a query show."""
     return sum(name.startswith("before") for name in roles)
 
 
-def facts_of(rule: Rule, roles: Mapping[str, Any], names: Mapping[str, Any]) -> list[list[Any]]:
+def facts_of(
+    rule: Rule, roles: Mapping[str, object], names: Mapping[str, object]
+) -> list[list[Any]]:
     """Each inequality of a rule with its two numbers: [left, sign, right, number, number]."""
     facts = []
     for text in (each for fact in rule.facts for each in each_of(fact, roles)):
@@ -162,7 +161,7 @@ def stated(rule: Rule, told: Mapping[str, Any]) -> dict[str, int]:
     return found
 
 
-def valued(text: str, names: Mapping[str, Any]) -> Any:
+def valued(text: str, names: Mapping[str, object]) -> Any:
     """The value of an expression of a rule; certificates contain no expressions."""
     return eval(_compiled(text), {"__builtins__": {}}, dict(names))  # the table above, no input
 

@@ -168,20 +168,22 @@ RULES |= in_order(
     "early-grant",
     "a",
     "b",
-    kinds=("early-grant",),
-    lock="b",
-    roles={**known("a", "b"), "lease": ("renew|heartbeat", OK)},
-    where=(
-        *knows("a", "b"),
-        "a.status == 2",
-        "conflict(a, b)",
-        "kept(a)",
-        "unforced()",
-        "confirms(lease, a)",
+    Rule(
+        kinds=("early-grant",),
+        lock="b",
+        roles={**known("a", "b"), "lease": ("renew|heartbeat", OK)},
+        where=(
+            *knows("a", "b"),
+            "a.status == 2",
+            "conflict(a, b)",
+            "kept(a)",
+            "unforced()",
+            "confirms(lease, a)",
+        ),
+        values={"open": "opens(a, lease)"},
+        facts=("b_known.t_ret + slack < open",),
+        assumes=("bound",),
     ),
-    values={"open": "opens(a, lease)"},
-    facts=("b_known.t_ret + slack < open",),
-    assumes=("bound",),
 )
 _CROWD = (
     "newest.mode == 2",
@@ -255,22 +257,24 @@ for _how, _more, _values, _where in (
         f"foreign/{_how}",
         "attempt",
         "other",
-        kinds=_FOREIGN,
-        lock="attempt",
-        roles={
-            **known("attempt"),
-            **(sides("other") if _how == "proved" else known("other")),
-            **_SAID,
-        },
-        where=(
-            *knows("attempt", "other"),
-            "row.attempt == attempt.attempt",
-            "conflict(attempt, other)",
-            "row.f == 3 or says_owned(row)",
-            *_where,
+        Rule(
+            kinds=_FOREIGN,
+            lock="attempt",
+            roles={
+                **known("attempt"),
+                **(sides("other") if _how == "proved" else known("other")),
+                **_SAID,
+            },
+            where=(
+                *knows("attempt", "other"),
+                "row.attempt == attempt.attempt",
+                "conflict(attempt, other)",
+                "row.f == 3 or says_owned(row)",
+                *_where,
+            ),
+            values=_values,
+            facts=("other_known.t_ret + slack < row.t_inv", *_more),
         ),
-        values=_values,
-        facts=("other_known.t_ret + slack < row.t_inv", *_more),
     )
 _WRITE = {"owner": (ASK, "ok|info|invoked"), "request": ("served-write", OK)}
 _LATE = ("request.attempt == owner.attempt", "settled(owner)", "outside(owner, request)")

@@ -331,7 +331,7 @@ class Waits:
             yield rows.t_inv[at], min(rows.t_ret[at] or INF, most)
 
 
-def members(roles: Mapping[str, Any]) -> int:
+def members(roles: Mapping[str, object]) -> int:
     """Number of clients in a wait-for cycle."""
     return sum(re.fullmatch(r"waiter\d+", name) is not None for name in roles)
 

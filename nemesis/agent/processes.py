@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -157,15 +157,6 @@ def settled(process: Process, wanted: Collection[str], deadline_ns: int) -> str:
     while (now := state(process)) not in wanted and time.monotonic_ns() < deadline_ns:
         time.sleep(POLL_S)
     return now
-
-
-def wait_until(condition: Callable[[], bool], deadline_ns: int) -> bool:
-    """Whether the condition came true before the deadline (CLOCK_MONOTONIC, nanoseconds)."""
-    while not condition():
-        if time.monotonic_ns() > deadline_ns:
-            return False
-        time.sleep(POLL_S)
-    return True
 
 
 def _stat(path: str) -> list[str]:

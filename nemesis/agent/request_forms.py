@@ -20,7 +20,7 @@ class Form:
     """Form of a request: argument -> (shape, default or MISSING), and its description."""
 
     says: str
-    takes: Mapping[str, tuple[str, Any]] = field(default_factory=dict)
+    takes: Mapping[str, tuple[str, object]] = field(default_factory=dict)
 
 
 SHAPES: dict[str, Callable[[object], bool]] = {
@@ -227,7 +227,7 @@ REQUESTS: dict[str, Form] = {
 }
 
 
-def checked(request: Any) -> tuple[str, dict[str, Any]]:
+def checked(request: object) -> tuple[str, dict[str, Any]]:
     """The request's name and its complete arguments. Errors: Refused, with all mistakes at once."""
     if not isinstance(request, dict):
         raise Refused('a request is a JSON object on one line: {"id": 1, "do": "hello"}')
@@ -275,7 +275,7 @@ def _all_strings(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(part, str) for part in value)
 
 
-def _are_records(value: Any, **fields: Callable[[object], bool]) -> bool:
+def _are_records(value: object, **fields: Callable[[object], bool]) -> bool:
     return (
         isinstance(value, list)
         and bool(value)

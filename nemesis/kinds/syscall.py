@@ -10,7 +10,8 @@ Models
     act      freeze: the node stops inside the call, which is made at the heal. delay: the calling
              thread waits for `by`. fail: the call is not made and returns `error`. skip: it is not
              made and returns success. tear: a write is cut at a multiple of 512 bytes, then the
-             node is killed. kill: the node is killed before the call is made
+             node is killed. kill: the node is killed before the call is made. In a run with
+             skip no system is judged by its promises, for the kernel lies
     first    which matching call is the first that is acted on (1)
     count    how many calls are acted on (1; 0: all while the fault lasts)
     The holder is frozen in a send for 1.5 leases by default.
@@ -73,7 +74,7 @@ class SystemCall:
     """Implements the port `Nemesis`. Options: target, call, act, by, error, first, count, every,
     for, lease."""
 
-    traits = Traits(kills_later=True, pattern="pause")
+    traits = Traits(kills_later=True, lies_if=("act", "skip"), pattern="pause")
 
     def draw(self, rng: random.Random, options: Mapping[str, str], span_ns: int) -> Sequence[Fault]:
         """Faults for a run of `span_ns`. Errors: UsageError."""

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.harness.campaigns.results import read
+from holdfast.harness.campaigns.summary import Summary
 from holdfast.harness.campaigns.trend import trends
-from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.statistics import none_in
 from holdfast.reports.many.page_frame import render, write
 from holdfast.reports.many.trend import trend_rows
@@ -20,12 +20,12 @@ STATES = ("VIOLATED", "ENVIRONMENT", "UNKNOWN", "LIMIT", "HOLDS")
 """The states of cells and runs, in the order of the page: broken ones first."""
 
 
-def index(folder: Path, summary: Mapping[str, Json]) -> Path:
+def index(folder: Path, summary: Summary) -> Path:
     """Writes `index.html` for a campaign's summary and returns its path."""
     return write(folder / "index.html", page(summary))
 
 
-def page(summary: Mapping[str, Any]) -> str:
+def page(summary: Summary) -> str:
     """The page as a string; only runs with a directory have a link."""
     results = summary["results"]
     telling = sorted(results, key=lambda row: (STATES.index(outcome(row)), row["run"] == ""))
@@ -59,7 +59,7 @@ def system_of(cell: str) -> str:
     return cell.partition(" / ")[0]
 
 
-def headline(summary: Mapping[str, Any]) -> str:
+def headline(summary: Summary) -> str:
     """The state of the campaign in one word, like that of a cell."""
     told = {0: "HOLDS", 1: "VIOLATED", 3: "UNKNOWN", 4: "ENVIRONMENT"}
     return told[summary["exit_code"]]
@@ -73,7 +73,7 @@ def outcome(row: Mapping[str, Any]) -> str:
     return "LIMIT" if violated else "HOLDS"
 
 
-def bound(summary: Mapping[str, Any]) -> str:
+def bound(summary: Summary) -> str:
     """The result in one sentence, with its confidence."""
     rows = summary["results"]
     failed = [row for row in rows if row["exit_code"] == 4]

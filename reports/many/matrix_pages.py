@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import re
 from pathlib import Path
 from urllib.parse import quote
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -35,17 +33,7 @@ SPEED_SAYS = (
 
 def terminal(found: Matrix, *, width: int, colour: bool) -> str:
     """A table per system, at most `width` columns wide; without colour no escape sequence."""
-    out = io.StringIO()
-    console = Console(
-        file=out,
-        width=max(width, 40),
-        force_terminal=colour,
-        color_system="standard" if colour else None,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        legacy_windows=False,
-    )
+    console, out = tables.buffered(width, colour=colour)
     for system in found.systems:
         columns = found.columns(system)
         names = (plain(fault, 40) for fault in columns)

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
 from holdfast.harness.runs import files
-from holdfast.reports.run.html import FILTERS, TEMPLATES
-from holdfast.reports.text import formatting
+from holdfast.reports.run.html import template_environment
 
 STATES = {
     "HOLDS": "holds",
@@ -29,17 +26,6 @@ def write(path: Path, text: str) -> Path:
 
 def render(template: str, values: Mapping[str, object]) -> str:
     """The page as a string. The filter `say` makes untrusted text harmless."""
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= FILTERS
-    environment.globals |= {
-        "count": formatting.count,
-        "states": STATES,
-        "state": lambda _: "unknown",
-    }
+    environment = template_environment()
+    environment.globals |= {"states": STATES, "state": lambda _: "unknown"}
     return environment.get_template(template).render(values)

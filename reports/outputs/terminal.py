@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Mapping
-
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
@@ -29,24 +26,9 @@ WIDE = 100
 """Minimum width in columns for showing coverage counts."""
 
 
-def wants_colour(environment: Mapping[str, str], *, is_terminal: bool) -> bool:
-    """Whether output may be coloured: on a terminal, without CI and NO_COLOR."""
-    return is_terminal and not environment.get("CI") and not environment.get("NO_COLOR")
-
-
 def render(run: Judged, *, width: int, colour: bool) -> str:
     """The run as text of at most `width` columns; without colour it has no escape sequences."""
-    out = io.StringIO()
-    console = Console(
-        file=out,
-        width=max(width, 40),
-        force_terminal=colour,
-        color_system="standard" if colour else None,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        legacy_windows=False,
-    )
+    console, out = tables.buffered(width, colour=colour)
     _print_verdict(console, run)
     if run.verdicts:
         console.print(Text("Properties", style="bold"))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import gzip
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +22,9 @@ EXACT = 1 << 53
 """From here on JavaScript cannot represent every whole number."""
 
 
-def packed(columns: Mapping[str, npt.NDArray[Any]]) -> tuple[list[tuple[str, int, int]], str]:
+def packed(
+    columns: Mapping[str, npt.NDArray[np.generic]],
+) -> tuple[list[tuple[str, int, int]], str]:
     """Layout of the columns (name, bytes per number, count), and all of them as one text.
 
     Columns have whole numbers from 0 to 2 ** 32 - 1, with as few bytes as needed.

@@ -111,7 +111,7 @@ def timeline(
     return Timeline(about=said, columns=text, kept=len(keep), ops=len(rows))
 
 
-def _mark(mark: Mapping[str, Any], run: Judged) -> dict[str, Any]:
+def _mark(mark: Mapping[str, Any], run: Judged) -> dict[str, object]:
     moved = {key: (mark[key] - run.start_ns) / UNIT_NS for key in ("t", "from", "to")}
     arrow = mark.get("arrow")
     if arrow:
@@ -208,7 +208,7 @@ def _lanes(recorded: Recorded, run: Judged) -> tuple[Ints, Ints, list[dict[str, 
 
 def _columns(
     recorded: Recorded, run: Judged, keep: npt.NDArray[np.intp], of_op: Ints, sender: Ints
-) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Json]]:
+) -> tuple[dict[str, npt.NDArray[np.generic]], dict[str, Json]]:
     rows = recorded.history.rows[keep]
     lane = of_op[keep]
     inv = (rows["t_inv"] - run.start_ns) // UNIT_NS
@@ -235,7 +235,7 @@ def _columns(
 
 def _holds(
     recorded: Recorded, run: Judged, keep: npt.NDArray[np.intp]
-) -> dict[str, npt.NDArray[Any]]:
+) -> dict[str, npt.NDArray[np.generic]]:
     """Holds by the row of their acquire, and the margins of renewals."""
     rows, drawn = recorded.history.rows, recorded.drawn
     place = np.full(len(rows), -1)

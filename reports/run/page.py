@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from markupsafe import Markup
 
@@ -222,7 +221,7 @@ def _owners_of(shown: Scene) -> list[str]:
     return [plain(lane, 24) for lane in owners]
 
 
-def _arrow(shown: Scene) -> dict[str, Any] | None:
+def _arrow(shown: Scene) -> dict[str, Json] | None:
     """The violating request from its client to the resource, if the finding has one."""
     guilty = shown.marks[shown.guilty] if shown.guilty >= 0 else None
     if guilty is None or not guilty.sender:
@@ -283,7 +282,7 @@ def flat(manifest: Mapping[str, Json]) -> list[tuple[str, str]]:
     """A manifest as rows of dotted names and values, at most MANIFEST_ROWS."""
     rows: list[tuple[str, str]] = []
 
-    def walk(name: str, value: Any) -> None:
+    def walk(name: str, value: object) -> None:
         if len(rows) >= MANIFEST_ROWS:
             return
         if isinstance(value, Mapping) and value:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Sequence
 
 from rich import box
@@ -15,6 +16,22 @@ COMFORT = 12
 """Columns that a wrapping column needs, or its longest word or whole content if that is more or
 less; with fewer the rows are printed as blocks."""
 INDENT = 2
+
+
+def buffered(width: int, *, colour: bool) -> tuple[Console, io.StringIO]:
+    """A console and the text it has printed, without colour free of escape sequences."""
+    out = io.StringIO()
+    console = Console(
+        file=out,
+        width=max(width, 40),
+        force_terminal=colour,
+        color_system="standard" if colour else None,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        legacy_windows=False,
+    )
+    return console, out
 
 
 def table(short: Sequence[str], *folding: str, title: Text | None = None) -> Table:

@@ -16,6 +16,11 @@ from holdfast.harness.core.loading import load
 from holdfast.harness.core.verdict import Verdict
 from tests.checkers.certified import named, told, verified
 
+VERIFY_BY_THEMSELVES = (
+    "test_growth.py",  # counts the calls of the checkers alone
+    "test_near_misses.py", "test_exact_edges.py", "test_two_parts.py",
+)  # fmt: skip
+
 _conclude, _ordered = requirements.conclude, legal_orders.ordered
 
 
@@ -46,8 +51,8 @@ def _checked(case: Any, verdict: Any) -> Any:
 
 @pytest.fixture(autouse=True)
 def _verifies(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if request.path.name in ("test_growth.py", "test_near_misses.py"):
-        return  # one counts the calls of the checkers alone, the other verifies by itself
+    if request.path.name in VERIFY_BY_THEMSELVES:
+        return
     for entry in catalogue.CHECKERS.values():
         load(entry)
     for name, module in list(sys.modules.items()):

@@ -14,7 +14,7 @@ import pytest
 
 from holdfast import catalogue
 from holdfast.checkers.facts.late_writes import _inside_again
-from holdfast.checkers.holds.assumptions import ENDING, LASTING, ordered, stands_for
+from holdfast.checkers.holds.assumptions import ENDING, LASTING, first_come, ordered, stands_for
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import INF, Attempt, attempts, by_lock, conflict, leased_until
 from holdfast.checkers.holds.hold_end import _lease_ran_by_itself, _surely_ended
@@ -27,7 +27,7 @@ from holdfast.harness.verification.conditions import Row
 from holdfast.harness.verification.verify import Verifier
 from tests.checkers.certified import recorded, told, verified
 from tests.checkers.shorthand import case, history, on
-from tests.checkers.small_histories import small
+from tests.checkers.small_histories import TICK, small
 
 CERTIFIED = (
     "mutual-exclusion", "token-order", "ownership", "bounded-bypass", "starvation-freedom",
@@ -115,14 +115,20 @@ def of_pairs(both: Both) -> int:
     return len(attempts(case)) ** 2
 
 
-def of_locks(both: Both) -> int:
-    """Of every lock whether its tokens are in order, its holds apart, its permits of one number."""
+def of_locks(both: Both, seen: Counter[str]) -> int:
+    """Of every lock which assumptions stand, and whether its holds are apart, its permits of one
+    number."""
     case, names = both.case, both.names
     promised = case.promises.tokens == "ordered" and both.run.promised("token-order")
     for key, every in by_lock(case).items():
         row = both.row(every[0].row)
         if not case.promises.subtrees and not any(_ends_at_once(both, a) for a in every):
             assert names["lasting"](row) == stands_for(case, key, LASTING)
+            ending = both.verifier.conditions.ending(row.key)
+            assert ending == stands_for(case, key, ENDING)
+            assert names["in_turn_of_asking"](row) == first_come(case, key)
+            seen["never ending"] += not ending
+            seen["out of turn"] += not first_come(case, key)
         if promised:
             assert names["in_token_order"](row) == ordered(case, key), case.history.strings[key]
         if not case.promises.subtrees:
@@ -148,7 +154,7 @@ def compare(count: int, seed: str) -> Counter[str]:
         both = Both(small(chance))
         seen["attempts"] += of_attempts(both)
         seen["pairs"] += of_pairs(both)
-        seen["locks"] += of_locks(both)
+        seen["locks"] += of_locks(both, seen)
         for prop in CERTIFIED:
             seen[prop] += found(both, prop)
     return seen
@@ -163,6 +169,51 @@ def test_both_derive_the_same_of_small_histories() -> None:
 @pytest.mark.parametrize("seed", range(10))
 def test_both_derive_the_same_of_very_many_small_histories(seed: int) -> None:
     compare(50_000, f"many {seed}")
+
+
+def late_renewals(chance: random.Random) -> Case:
+    """Leases of several lengths, each renewed about when it must have expired for long."""
+    error_ns, slip_ns = chance.choice((0, TICK // 4)), chance.choice((0, TICK // 2))
+    drift_ppm, ttls, words = chance.choice((0, 500_000)), (1, 2, 4), list[str]()
+    for process in range(chance.choice((1, 2, 3))):
+        lock, back = chance.choice("xxy"), process + 1.0
+        for n in range(chance.choice((2, 3, 4))):
+            ttl, call = chance.choice(ttls), f"{process}{'n' if n else 'a'}"
+            edge = "+" if chance.random() < 0.9 else chance.choice("~-!")
+            words.append(f"{call}?:{lock}/{ttl}@{back:.9f}")
+            words.append(f"{call}{edge}:{lock}/{chance.choice((ttl, ttl, 2))}@{back + 0.5:.9f}")
+            more = chance.choice(ttls) * drift_ppm / 10**6 + slip_ns / TICK
+            late = 3 + 2 * error_ns / TICK + chance.choice((more, more, 0))
+            back += 0.5 + chance.choice((ttl, 2)) + chance.choice((0, late, late))
+            back += chance.choice((-1, 0, 1)) / TICK
+    said = {"renew_proves": chance.random() < 0.9, "drift_ppm": drift_ppm, "slip_ns": slip_ns}
+    return case(" ".join(words), promises=said, error_ns=error_ns)
+
+
+def queues(chance: random.Random) -> Case:
+    """Clients that wait for one lock and are granted it in an order of their own."""
+    count, words = chance.choice((2, 3, 4)), list[str]()
+    tokens = chance.sample(range(1, count + 1), count)
+    for process in range(count):
+        call, waits = chance.randrange(1, 6), chance.choice((0, 1, 1))
+        back = call + waits + chance.randrange(5)
+        words.append(f"{process}a?@{call}")
+        words += [f"{process}Q@{call + waits}"] if chance.random() < 0.7 else []
+        words.append(f"{process}a+{tokens[process]}/1@{back}")
+        words += [f"{process}r?@{back} {process}r+@{back}"] if chance.random() < 0.5 else []
+    modes = [chance.choice((Terms(), Terms(), Terms(mode=Mode.SHARED))) for _ in range(count)]
+    told_of = on(history(" ".join(words)), *(modes if chance.random() < 0.3 else ()))
+    error_ns = chance.choice((0, 0, TICK // 4, TICK // 2))
+    return case(told_of, promises={"slip_ns": 5 * TICK}, error_ns=error_ns)
+
+
+def test_an_assumption_stands_for_both_or_for_neither() -> None:
+    chance, seen = random.Random("assumptions"), Counter[str]()
+    for made in (late_renewals, queues):
+        for _ in range(400):
+            seen["locks"] += of_locks(Both(made(chance)), seen)
+    assert min(seen["never ending"], seen["out of turn"]) > 20
+    assert max(seen["never ending"], seen["out of turn"]) < seen["locks"] / 2
 
 
 # What they differed in, each reduced to a few ops.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -231,9 +232,11 @@ def test_the_lease_of_a_grant_that_waited_began_when_the_hold_before_it_ended() 
 def test_a_failover_is_of_the_leader_and_says_who_led() -> None:
     first = window("kill", "n1", 2, 5, target="leader")
     other = window("pause", "n3", 6, 7, target="follower")
-    second = window("pause", "n2", 9.05, 9.2, target="leader")
+    led = replace(other, id="led", leader="n2", term=7, from_ns=round(6.5 * SECOND))
+    second = window("pause", "n2", 9.05, 9.2, target="leader|one")
+    second = replace(second, leader="n2", term=8)
     unknown = window("pause", "n2", 9.4, 11)
-    changes = {"options": {"servers": "3"}, "windows": (first, other, second, unknown)}
+    changes = {"options": {"servers": "3"}, "windows": (first, other, led, second, unknown)}
     found = numbers(RUN, **changes)["failovers"]
     assert [
         (one["fault"], one["leader_before"], one["leader_after"], one["back_ns"]) for one in found
@@ -242,7 +245,11 @@ def test_a_failover_is_of_the_leader_and_says_who_led() -> None:
         ("pause-9.05", "n2", None, None),
         ("pause-9.4", None, None, None),
     ]
-    assert {one["term"] for one in found} == {None}
+    assert [(one["term"], one["term_after"]) for one in found] == [
+        (None, 7),
+        (8, None),
+        (None, None),
+    ]
 
 
 def test_a_belief_beyond_the_lease_while_another_holds_is_counted() -> None:

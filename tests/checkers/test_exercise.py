@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from holdfast.checkers.coverage.requirements import NEEDS, Exercise, conclude, exercise
+from holdfast.checkers.facts.verdicts_by_fault import Met
 from holdfast.harness.core.case import Case
+from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.verdict import Finding, Verdict
 from tests.checkers.faults import window
 from tests.checkers.shorthand import case, history
@@ -224,6 +226,64 @@ def test_a_violation_outranks_a_lack_and_a_lack_outranks_a_pass(
     assert verdict.verdict is expected
     assert len(verdict.findings) == len(kinds)
     assert problem in verdict.reason or verdict.verdict is Verdict.VIOLATED
+
+
+UNDER = {
+    # Kinds of fault with enough coverage and without: verdict, and the verdict of each kind.
+    (): (Verdict.HOLDS, {"none": Verdict.HOLDS}),
+    ("kill",): (Verdict.HOLDS, {"kill": Verdict.HOLDS}),
+    ("-kill",): (Verdict.UNKNOWN, {"kill": Verdict.UNKNOWN}),
+    ("kill", "-pause"): (Verdict.HOLDS, {"kill": Verdict.HOLDS, "pause": Verdict.UNKNOWN}),
+    ("-kill", "-pause"): (Verdict.UNKNOWN, {"kill": Verdict.UNKNOWN, "pause": Verdict.UNKNOWN}),
+}
+
+
+@pytest.mark.parametrize("of_kinds", UNDER)
+@pytest.mark.parametrize("problem", ["", ROWS_LOST, LATE])
+@pytest.mark.parametrize("kind", ["", "double-grant", "double-holder"])
+@pytest.mark.parametrize("lacks", [(), LACKS])
+def test_no_kind_of_fault_holds_where_the_property_may_be_violated(
+    of_kinds: tuple[str, ...], problem: str, kind: str, lacks: tuple[str, ...]
+) -> None:
+    kinds = {
+        name.removeprefix("-"): Met(counts={}, missing=("idle",) if name[0] == "-" else ())
+        for name in of_kinds
+    }
+    met = Exercise(counts={}, missing=lacks, kinds=kinds)
+    found = [finding(kind)] if kind else []
+    told = case(history(ALONE, problems=[problem] if problem else []))
+    verdict = conclude(told, "mutual-exclusion", found, (), met)
+    explained = kind == "double-holder" and problem == ROWS_LOST
+    whole, each = UNDER[of_kinds]
+    if lacks or problem or kind:
+        whole, each = Verdict.UNKNOWN, dict.fromkeys(each, Verdict.UNKNOWN)
+    if kind and not explained:
+        whole, each = Verdict.VIOLATED, each | {"none": Verdict.VIOLATED}
+    assert verdict.verdict is whole
+    assert {name: at.verdict for name, at in verdict.under.items()} == each
+    for at in verdict.under.values():
+        if at.verdict is not Verdict.UNKNOWN:
+            assert not at.reason
+        elif explained:
+            assert "1 finding that a lost row could explain" in at.reason
+        elif kind:
+            assert at.reason == "violated without any fault"
+        elif problem:
+            assert at.reason == f"the history may be incomplete: {problem}"
+        else:
+            assert at.reason == ("; ".join(lacks) or "idle")
+
+
+@pytest.mark.parametrize(("rate", "slow"), [(0, False), (1, False), (2, True), (3, True)])
+def test_a_run_below_its_planned_rate_exercised_nothing(rate: int, slow: bool) -> None:
+    words = " ".join(f"{n}a?@{n} {n}a+{n}@{n + 0.5}" for n in range(10))
+    given = case(words, stop_ns=10 * SECOND, options={"rate": str(rate)})
+    assert bool(exercise(given, needs=()).missing) == slow
+    nine = case(words.replace("9a?@9 9a+9@9.5", ""), stop_ns=10 * SECOND, options={"rate": "1"})
+    assert not exercise(nine, needs=()).missing
+    eight = case(words.split(" 8a")[0], stop_ns=10 * SECOND, options={"rate": "1"})
+    (why,) = exercise(eight, needs=()).missing
+    assert why.startswith("driven at 80% of the planned rate, 8 of 10 acquires")
 
 
 def test_all_lacks_are_told_at_once() -> None:

@@ -12,7 +12,6 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TypeVar
 
 from holdfast.harness.core.clock import now_ns
@@ -59,12 +58,7 @@ class Live:
             self.start(node.name)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         for name in list(self.running):
             self.kill(name)
 
@@ -95,9 +89,9 @@ class Live:
 
     async def leader(self, within_s: float = 5.0) -> str:
         """The leader, once there is one."""
-        name = await until(lambda: self.system.leader(self.nodes, self.options), within_s)
-        assert name is not None
-        return name
+        found = await until(lambda: self.system.leader(self.nodes, self.options), within_s)
+        assert found is not None
+        return found.name
 
     def user(self, process: int, lease_ns: int = 2 * SECOND) -> User:
         """A client, not opened yet."""

@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 
 from holdfast.clusters.backends import frozen_disks
-from holdfast.nemesis.agent.processes import wait_until
 from tests import needs
 from tests.nemesis.test_agent_disks import SOON_NS, deployed
+from tests.nemesis.waiting import wait_until
 
 
 def test_a_process_that_waits_for_a_frozen_disk_is_freed_by_its_pid(tmp_path: Path) -> None:

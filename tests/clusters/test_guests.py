@@ -15,7 +15,7 @@ from tests.front.author import ROOT
 from tests.front.said import holdfast
 
 pytestmark = pytest.mark.docker
-SOURCES = ROOT / "examples" / "my_lock"
+SOURCES = ROOT / "src" / "holdfast" / "starters" / "program"
 NAME = "holdfast-test-wall:1"
 RUN = ("run", "--backend", "docker", "--clients", "3", "--seed", "7")
 

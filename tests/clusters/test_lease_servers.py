@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.clusters.systems.majority.system import SYSTEM as MAJORITY
+from holdfast.clusters.systems.reference.wire.frames import Frame
 from holdfast.clusters.systems.single.system import SYSTEM as SINGLE
 from holdfast.clusters.systems.single.table import Table
 from holdfast.harness.core.operations import Op, Status
@@ -15,13 +16,13 @@ from holdfast.harness.core.ports import System
 from tests.clusters.live import SECOND, Live
 
 
-def acquire(table: Table, now_ns: int, attempt: int, ttl_ns: int = 10) -> dict[str, object]:
+def acquire(table: Table, now_ns: int, attempt: int, ttl_ns: int = 10) -> Frame:
     """An acquire of lock "a"."""
     asked = {"op": "acquire", "lock": "a", "attempt": attempt, "ttl_ns": ttl_ns, "owner": "c"}
     return table.answer(now_ns, asked)
 
 
-def release(table: Table, now_ns: int, attempt: int, call: int = 1) -> dict[str, object]:
+def release(table: Table, now_ns: int, attempt: int, call: int = 1) -> Frame:
     """A release of lock "a"."""
     asked = {"op": "release", "lock": "a", "attempt": attempt, "call": call}
     return table.answer(now_ns, asked)

@@ -21,9 +21,9 @@ from holdfast.clusters.systems.reference.service.node import Asked, Effects, Loc
 SECOND = 1_000_000_000
 
 
-def leader() -> LockNode:
-    """Node n1 of three, leading in term 1 since 1 s, its first entry not yet committed."""
-    node = LockNode(
+def started() -> LockNode:
+    """Node n1 of three, at 0 s, with an empty disk."""
+    return LockNode(
         name="n1",
         peers=["n1", "n2", "n3"],
         options=Options(),
@@ -31,6 +31,11 @@ def leader() -> LockNode:
         durable=NOTHING,
         now_ns=0,
     )
+
+
+def leader() -> LockNode:
+    """Node n1 of three, leading in term 1 since 1 s, its first entry not yet committed."""
+    node = started()
     node.step(SECOND)
     votes = [GiveVote(sender="n2", term=1, pre=pre, given=True) for pre in (True, False)]
     node.step(SECOND, votes)
@@ -94,14 +99,7 @@ def test_a_malformed_request_is_refused_and_nothing_is_logged() -> None:
 
 def follower() -> LockNode:
     """Node n1 of three, which n2 leads in term 1; a session and a held lock are committed."""
-    node = LockNode(
-        name="n1",
-        peers=["n1", "n2", "n3"],
-        options=Options(),
-        rng=random.Random("n1"),
-        durable=NOTHING,
-        now_ns=0,
-    )
+    node = started()
     acquire = {"op": "acquire", "session": 2, "seq": 1, "done": 0, "lock": "a", "attempt": 1}
     acquire |= {"ttl_ns": SECOND // 10, "wait_ns": 0, "owner": "c"}
     commands: tuple[Command, ...] = (None, {"op": "open", "ttl_ns": 0}, acquire)

@@ -15,6 +15,7 @@ from holdfast.planning import prepare
 from holdfast.planning.resolve import resolve
 from tests import needs
 from tests.front import aborted
+from tests.front.faulted import in_empty_folder, the_fault
 from tests.nemesis.test_agent_disks import attached
 
 
@@ -33,8 +34,7 @@ def planned(*kinds: str, backend: str = "local") -> Plan:
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     needs.disks()
-    needs.namespaces()
-    monkeypatch.chdir(tmp_path)
+    in_empty_folder(tmp_path, monkeypatch)
 
 
 @pytest.mark.usefixtures("here")
@@ -91,10 +91,7 @@ def test_etcd_keeps_its_grants_when_all_its_members_lose_power() -> None:
 def test_every_fault_of_a_disk_is_over_after_its_run(do: str) -> None:
     needs.tracing()
     run = hf.run(nemesis=f"{do}:target=leader,every=9s,for=1500ms", lease="1s", time="5s", seed=1)
-    (fault,) = run.faults().itertuples()
-    assert fault.effective
-    assert list(run.judgement["problems"]) == []
-    assert run.verdicts["mutual-exclusion"] != hf.Verdict.VIOLATED
+    the_fault(run)
 
 
 @pytest.mark.usefixtures("here")
@@ -102,6 +99,15 @@ def test_no_system_promises_anything_on_a_disk_that_lies(tmp_path: Path) -> None
     plan = planned("sync-lie", "power")
     keeps = resolve(plan).promises.keeps["mutual-exclusion"]
     assert "power" in keeps and "kill" in keeps and "sync-lie" not in keeps and "any" not in keeps
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(("act", "promised"), [("skip", False), ("fail", True), ("freeze", True)])
+def test_no_system_promises_anything_on_a_kernel_that_lies(act: str, promised: bool) -> None:
+    plan = replace(planned(), nemeses=(("syscall", {"call": "sync", "act": act}),))
+    keeps = resolve(plan).promises.keeps["mutual-exclusion"]
+    assert {"syscall", "any"} & {*keeps} == ({"any"} if promised else set())
+    assert promised or "kill" in keeps
 
 
 @pytest.mark.usefixtures("here")

@@ -28,6 +28,7 @@ from tests.manifests import manifest
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "tests" / "third_party"
+STARTERS = ROOT / "src" / "holdfast" / "starters" / "program"
 ORIGIN = "holdfast-example 1.2.0"
 WITHIN_S = 900
 KINDS = ("lock", "workload", "nemesis", "checker")
@@ -157,6 +158,27 @@ def test_a_starter_passes_its_own_test_in_a_fresh_environment(
     refused = fresh.run("holdfast", "new", kind)
     assert refused.returncode == 2 and f"my_{kind}.py: exists" in refused.stderr
     assert (fresh.folder / f"my_{kind}.py").read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("kind", "files"),
+    [
+        ("program", {"server.js", "client.c", "mylock.toml"}),
+        ("image", {"server.c", "client.c", "Dockerfile", "image.toml"}),
+    ],
+)
+def test_a_starter_in_other_languages_comes_with_a_wheel(
+    fresh: Environment, kind: str, files: set[str]
+) -> None:
+    written = fresh.run("holdfast", "new", kind)
+    assert written.returncode == 0, written.stderr
+    for name in files:
+        path = fresh.folder / name
+        assert path.read_text() == (STARTERS / name).read_text()
+        path.write_text("mine")
+    refused = fresh.run("holdfast", "new", kind)
+    assert refused.returncode == 2 and all(f"{name}: exists" in refused.stderr for name in files)
+    assert {(fresh.folder / name).read_text() for name in files} == {"mine"}
 
 
 @pytest.mark.parametrize("page", ["own-workload", "own-nemesis", "own-checker"])

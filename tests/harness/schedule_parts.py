@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from holdfast.harness.core.ports import Node
+from holdfast.harness.core.ports import Leader, Node
 from holdfast.harness.history.current_holders import Hold
 
 
@@ -16,7 +16,7 @@ class Nodes:
     nodes: Sequence[Node]
     started: list[str] = field(default_factory=list)
 
-    async def leader(self) -> str | None:
+    async def leader(self) -> Leader | None:
         return None
 
     async def start(self, name: str) -> None:

@@ -21,6 +21,7 @@ NAMES = {
     "clusters.backends.abilities": "requests of the fault agent",
     "clusters.backends.sim.*": "the simulator's fault agent: it carries out requests",
     "clusters.systems.reference.*": "'cancel' is a request of the lock service",
+    "clusters.systems.presets": "promises: under which kinds a lock becomes free again",
     "clusters.systems.*.system": "promises: under which kinds a property is kept",
     "clusters.systems.sql_lease.client": "'clock' is an option: whose clock ends a lease",
     "clusters.libraries.system": "promises: under which kinds a property is kept",

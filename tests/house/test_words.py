@@ -18,6 +18,7 @@ import pytest
 from holdfast import catalogue, docgen
 from holdfast.catalogue.findings import FINDINGS
 from holdfast.catalogue.mutants import MUTANTS
+from holdfast.clusters.libraries.rows import LIBRARIES
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import ABILITIES
 from holdfast.harness.core.verdict import PROPERTIES
@@ -197,7 +198,7 @@ def summaries() -> Iterator[Text]:
     """One-sentence descriptions: catalogue, scenarios, properties, abilities, kinds of findings."""
     for table in (
         catalogue.SYSTEMS, catalogue.BACKENDS, catalogue.WORKLOADS, catalogue.NEMESES,
-        catalogue.MODELS, MUTANTS, SCENARIOS, FINDINGS,
+        catalogue.MODELS, MUTANTS, SCENARIOS, FINDINGS, LIBRARIES,
     ):  # fmt: skip
         for name, row in table.items():
             yield row.says, name

@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from holdfast.nemesis.agent import nft
-from holdfast.nemesis.agent.processes import wait_until
 from tests import needs
+from tests.nemesis.waiting import wait_until
 
 CLONE_NEWNET = 0x4000_0000
 

@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 
 from holdfast.nemesis.agent import vdso
-from holdfast.nemesis.agent.processes import find, wait_until
+from holdfast.nemesis.agent.processes import find
 from tests import needs
 from tests.nemesis.agent_process import AgentProcess
 from tests.nemesis.test_agent_signals import running
+from tests.nemesis.waiting import wait_until
 
 S = 1_000_000_000
 PYTHON = """

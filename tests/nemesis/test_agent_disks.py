@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -12,10 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.nemesis.agent.disks.node_disk import LEAST, MOUNTS_VARIABLE
-from holdfast.nemesis.agent.processes import wait_until
+from holdfast.nemesis.agent.disks.disk_faults import Power
+from holdfast.nemesis.agent.disks.node_disk import LEAST, MOUNTS_VARIABLE, NodeDisk
+from holdfast.nemesis.agent.hosted_nodes import World
+from holdfast.nemesis.agent.signals import Kills
 from tests import needs
 from tests.nemesis.agent_process import AgentProcess
+from tests.nemesis.waiting import wait_until
 
 WRITER = """
 import os, sys
@@ -159,6 +163,27 @@ def test_a_node_without_a_disk_and_a_dead_one_lose_no_power(node: Node) -> None:
     node.process.kill()
     node.process.communicate()
     assert "no live process" in node.agent.error("power", fault="f2", nodes=["n1"])
+
+
+def test_a_node_whose_disk_kept_its_power_is_still_started_again(tmp_path: Path) -> None:
+    class Sturdy(NodeDisk):
+        """A disk that the kernel does not shut down."""
+
+        def cut(self) -> tuple[int, int]:
+            raise OSError(errno.EIO, "not shut down")
+
+        def recover(self) -> None:
+            """Nothing to recover."""
+
+    with subprocess.Popen(["sleep", "60"]) as sleeper:
+        world = World()
+        world.adopt("n1", os.getpid(), "127.0.0.1", [sleeper.pid])
+        world.disks["n1"] = Sturdy(at=tmp_path, size=LEAST)
+        power = Power(world, Kills(world))
+        evidence = power.inject("f1", {"nodes": ["n1"]})
+        assert not evidence["effective"] and evidence["shut down"] == {"n1": False}
+        assert sleeper.wait(10) == -9
+        assert power.heal("f1")["restart"] == ["n1"]
 
 
 def test_no_disk_is_mounted_that_would_outlive_the_agent(tmp_path: Path) -> None:

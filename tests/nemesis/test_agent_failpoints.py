@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.nemesis.agent.processes import wait_until
 from holdfast.nemesis.agent.tracing.functions import NotAProgram, Program, matching
 from tests import needs
 from tests.nemesis.agent_process import AgentProcess
 from tests.nemesis.test_agent_signals import adopt, running
+from tests.nemesis.waiting import wait_until
 
 SOURCE = """
 #include <pthread.h>

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.nemesis.agent.processes import find, state, wait_until
+from holdfast.nemesis.agent.processes import find, state
 from tests.nemesis.agent_process import AgentProcess
+from tests.nemesis.waiting import wait_until
 
 FORKS = "import subprocess, sys; subprocess.run(['sleep', '60'])"
 THREADS = """

@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.nemesis.agent.processes import wait_until
 from tests import needs
 from tests.nemesis.agent_process import AgentProcess
 from tests.nemesis.test_agent_signals import adopt, running, shown, soon
+from tests.nemesis.waiting import wait_until
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.harness.core.ports import Node, View
+from holdfast.harness.core.ports import Leader, Node, View
 
 
 def view(
@@ -19,7 +19,8 @@ def view(
     nodes = [Node(name=f"n{n}", role="server", address=f"10.0.0.{n}") for n in up_to(servers)]
     nodes += [Node(name=f"c{n}", role="client", address=f"10.0.1.{n}") for n in up_to(clients)]
     nodes += [Node(name="resource", role="resource", address="10.0.2.1")]
-    return View(nodes=nodes, leader=leader, holders=list(holders), peers=peers)
+    leading = Leader(leader) if leader else None
+    return View(nodes=nodes, leader=leading, holders=list(holders), peers=peers)
 
 
 def up_to(count: int) -> range:

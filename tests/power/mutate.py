@@ -1,4 +1,4 @@
-"""Mutants of the checkers and of the verifier: python -m tests.power.mutate COUNT [SEED]
+"""Mutants of the checkers and of the verifier: python -m tests.power.mutate COUNT [SEED [WORKERS]]
 
 or, of one place: python -m tests.power.mutate --only holdfast.checkers.facts.legal_orders:67 ...
 
@@ -141,8 +141,19 @@ def _places(function: ast.FunctionDef) -> list[ast.AST]:
         if isinstance(node, ast.JoinedStr):
             continue
         nodes.append(node)
-        open_now += ast.iter_child_nodes(node)
+        open_now += _children(node)
     return nodes
+
+
+def _children(node: ast.AST) -> list[ast.AST]:
+    """Its parts, without annotations, which are never evaluated."""
+    return [
+        child
+        for name, part in ast.iter_fields(node)
+        if name != "annotation"
+        for child in (part if isinstance(part, list) else [part])
+        if isinstance(child, ast.AST)
+    ]
 
 
 def _lines(function: ast.FunctionDef) -> list[range]:
@@ -154,7 +165,7 @@ def _lines(function: ast.FunctionDef) -> list[range]:
         if isinstance(node, ast.JoinedStr):
             continue
         lines.append(own)
-        for child in ast.iter_child_nodes(node):
+        for child in _children(node):
             begins = isinstance(child, ast.stmt | ast.ExceptHandler)
             open_now.append((child, _own_lines(child) if begins else own))  # type: ignore[arg-type]
     return lines
@@ -343,8 +354,8 @@ def killed(mutant: Mutant, tests: Sequence[Test]) -> str:
 class Mutation:
     """Takes the place of pytest's own loop over the tests."""
 
-    def __init__(self, every: Sequence[Mutant], chosen: Sequence[Mutant]) -> None:
-        self.every, self.chosen = every, chosen
+    def __init__(self, every: Sequence[Mutant], chosen: Sequence[Mutant], workers: int = 1) -> None:
+        self.every, self.chosen, self.workers = every, chosen, workers
         # Pytest captures what is printed while tests run.
         self.out = os.fdopen(os.dup(1), "w", buffering=1)
 
@@ -353,15 +364,28 @@ class Mutation:
         total = f"{len(self.chosen)} of {len(self.every)} mutants, {len(session.items)} tests"
         self.out.write(f"{total}, {sys.version}\n")
         tests = learned(session.items, self.every)
+        others = []
+        for worker in range(1, self.workers):
+            child = os.fork()
+            if not child:
+                self._judge(tests, worker)
+                os._exit(0)
+            others.append(child)
+        self._judge(tests, 0)
+        for child in others:
+            os.waitpid(child, 0)
+        return True
+
+    def _judge(self, tests: Sequence[Test], worker: int) -> None:
+        """The mutants of one worker, and what they came to."""
         counts = Counter[str]()
-        for mutant in self.chosen:
+        for mutant in self.chosen[worker :: self.workers]:
             begun = time.monotonic()
             came = killed(mutant, tests)
             counts[came] += 1
             self.out.write(f"{came:8} {time.monotonic() - begun:4.0f} s  {mutant}\n")
         spent = os.times()
         self.out.write(f"{dict(counts)}, {sum(spent[:4]):.0f} s of CPU\n")
-        return True
 
 
 def chosen(words: Sequence[str], every: Sequence[Mutant]) -> list[Mutant]:
@@ -375,7 +399,9 @@ def chosen(words: Sequence[str], every: Sequence[Mutant]) -> list[Mutant]:
 def main() -> None:
     os.chdir(ROOT)
     every = mutants()
-    plugin = Mutation(every, chosen(sys.argv[1:], every))
+    words = sys.argv[1:]
+    workers = int(words[2]) if len(words) > 2 and words[0] != "--only" else 1
+    plugin = Mutation(every, chosen(words, every), workers)
     pytest.main([*WORDS, *map(str, test_files())], plugins=[plugin])
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast import catalogue
-from holdfast.catalogue.mutant_row import AREAS, ASSERTION, TRACE
-from holdfast.catalogue.mutants import MUTANTS
+from holdfast.catalogue.mutants import AREAS, ASSERTION, MUTANTS, TRACE
 from holdfast.clusters.systems.majority.mutants import CLIENTS as VOTERS
 from holdfast.clusters.systems.reference.mutants.client import CLIENTS
 from holdfast.clusters.systems.reference.mutants.node import NODES

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from holdfast.engine.campaign_progress import counts
 from holdfast.harness.campaigns.results import Result
-from holdfast.harness.campaigns.summary import first_failure, summary, tally
+from holdfast.harness.campaigns.summary import Summary, first_failure, summary, tally
 from holdfast.reports.many.campaign import bound, headline, page
 from tests.reports.specimens import HOSTILE
 from tests.reports.test_matrix import run
 
 
-def told(*results: Result, not_run: tuple[str, ...] = ()) -> dict[str, object]:
+def told(*results: Result, not_run: tuple[str, ...] = ()) -> Summary:
     return summary("night", 9, results, not_run)
 
 

@@ -6,7 +6,6 @@ import unicodedata
 
 import pytest
 
-from holdfast.reports.outputs.terminal import wants_colour
 from tests.reports import specimens
 from tests.reports.rendered import terminal as render
 
@@ -45,10 +44,6 @@ def test_without_colour_no_escape_sequence_and_no_line_too_wide(width: int) -> N
 
 def test_colour_is_used_where_it_is_wanted() -> None:
     assert "\x1b[1;31mVIOLATED" in render(specimens.broken(), width=80, colour=True)
-    assert wants_colour({}, is_terminal=True)
-    assert not wants_colour({}, is_terminal=False)
-    assert not wants_colour({"CI": "true"}, is_terminal=True)
-    assert not wants_colour({"NO_COLOR": "1"}, is_terminal=True)
 
 
 def test_a_hostile_name_cannot_steer_the_terminal() -> None:

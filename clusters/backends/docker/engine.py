@@ -7,13 +7,18 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from holdfast.harness.core import extras
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.ports import Place
 from holdfast.harness.runs import registry
+
+if TYPE_CHECKING:
+    import docker
+    from docker.models.containers import Container
+    from docker.models.networks import Network
 
 RUN_LABEL, NODES_LABEL, DRIVER_LABEL = "holdfast.run", "holdfast.label", "holdfast.driver"
 DEFAULT_URL = "unix:///var/run/docker.sock"
@@ -36,7 +41,7 @@ class Engine:
         self._threads = threading.local()
 
     @property
-    def api(self) -> Any:
+    def api(self) -> docker.APIClient:
         """The calling thread's docker.APIClient; EnvironmentFailed if no engine responds."""
         if not hasattr(self._threads, "api"):
             self._threads.api = connect(self._timeout_s)
@@ -69,7 +74,7 @@ def _socket_problem() -> str | None:
     return None
 
 
-def connect(timeout_s: float) -> Any:
+def connect(timeout_s: float) -> docker.DockerClient:
     """A docker.APIClient for one thread; EnvironmentFailed if no engine responds."""
     problem = precheck()
     if problem:
@@ -105,7 +110,7 @@ def labels(place: Place) -> dict[str, str]:
     }
 
 
-def labelled(engine: Engine, wanted: Mapping[str, str]) -> tuple[list[Any], list[Any]]:
+def labelled(engine: Engine, wanted: Mapping[str, str]) -> tuple[list[Container], list[Network]]:
     """Containers (running or not) and networks with all these labels, as the engine shows them.
 
     A label with an empty value matches every value.

@@ -11,12 +11,15 @@ import os
 import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from holdfast.clusters.backends import processes
 from holdfast.clusters.backends.docker.engine import END_S, Engine
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.ports import Command, Image
+
+if TYPE_CHECKING:
+    import docker
 
 ENTERING = (b"runc", b"/proc/self/exe")
 HEARD_S = 5
@@ -50,7 +53,12 @@ def start(
 
 
 def _make(
-    api: Any, name: str, host: str, command: Command, image: Image, labels: Mapping[str, str]
+    api: docker.APIClient,
+    name: str,
+    host: str,
+    command: Command,
+    image: Image,
+    labels: Mapping[str, str],
 ) -> None:
     if not api.images(image.name):
         raise EnvironmentFailed(

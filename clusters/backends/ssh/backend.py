@@ -22,7 +22,7 @@ from holdfast.clusters.backends.ssh.remote_host import HostLost, Remote
 from holdfast.harness.core import extras
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import EnvironmentFailed
-from holdfast.harness.core.ports import Command, Node, Place, System
+from holdfast.harness.core.ports import Command, Leader, Node, Place, System
 from holdfast.harness.history import host_clocks
 
 NETWORK = "10.77"
@@ -277,14 +277,14 @@ class _OnHosts:
         asked = {"do": "ready", "node": asdict(node), "options": dict(options)}
         return bool(await self._where[node.name].system(self._entry, **asked))
 
-    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
         asked = {
             "do": "leader",
             "servers": [asdict(server) for server in servers],
             "options": dict(options),
         }
         said = await self._where[servers[0].name].system(self._entry, **asked)
-        return None if said is None else str(said)
+        return None if said is None else Leader(*said)
 
 
 async def _all(works: Any) -> list[Any]:

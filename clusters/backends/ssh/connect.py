@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
 
 from holdfast.clusters.backends.ssh.hosts_file import Host, Jump
 from holdfast.harness.core import extras
 from holdfast.harness.core.errors import EnvironmentFailed
+
+if TYPE_CHECKING:
+    import paramiko
+
+T = TypeVar("T")
 
 CONNECT_S = 10.0
 KEEPALIVE_S = 2
@@ -30,7 +35,9 @@ class Unknown(Exception):
 class _Strict:
     """Rejects every unknown host key. paramiko calls only this method."""
 
-    def missing_host_key(self, client: Any, hostname: str, key: Any) -> None:
+    def missing_host_key(
+        self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey
+    ) -> None:
         raise Unknown(f"{key.get_name()} {key.fingerprint}")
 
 
@@ -41,7 +48,7 @@ class Connection:
         """Connects. EnvironmentFailed says why it failed, and what to do."""
         self._paramiko = extras.load("paramiko", "ssh")
         self.host = host
-        self._clients: list[Any] = []
+        self._clients: list[paramiko.SSHClient] = []
         known = os.path.expanduser(known_hosts)
         try:
             through = None
@@ -60,7 +67,7 @@ class Connection:
             self.close()
             raise
 
-    def run(self, argv: Sequence[str]) -> Any:
+    def run(self, argv: Sequence[str]) -> paramiko.Channel:
         """Starts a command; its channel. Quotes the words into a line for a shell."""
         try:
             channel = self._client.get_transport().open_session(timeout=CONNECT_S)
@@ -80,7 +87,7 @@ class Connection:
     def exists(self, path: str) -> bool:
         """Whether there is such a file or folder on the host."""
 
-        def look(sftp: Any) -> bool:
+        def look(sftp: paramiko.SFTPClient) -> bool:
             try:
                 sftp.stat(path)
             except FileNotFoundError:
@@ -95,7 +102,7 @@ class Connection:
             with suppress(Exception):
                 client.close()
 
-    def _files(self, act: Any, path: str) -> Any:
+    def _files(self, act: Callable[[paramiko.SFTPClient], T], path: str) -> T:
         try:
             with self._client.open_sftp() as sftp:
                 return act(sftp)
@@ -107,7 +114,9 @@ class Connection:
                 f"ssh: {self.host.name}: {path} cannot be written: {reason}{hint}"
             ) from error
 
-    def _connect(self, to: Host | Jump, known: str, through: Any) -> Any:
+    def _connect(
+        self, to: Host | Jump, known: str, through: paramiko.Channel | None
+    ) -> paramiko.SSHClient:
         client = self._paramiko.SSHClient()
         self._clients.append(client)
         client.set_missing_host_key_policy(_Strict())

@@ -5,12 +5,12 @@ from __future__ import annotations
 from contextlib import suppress
 from datetime import timedelta
 from types import SimpleNamespace
-from typing import Any
 
 import boto3
 from botocore.config import Config
 from python_dynamodb_lock.python_dynamodb_lock import DynamoDBLockClient, DynamoDBLockError
 
+from holdfast.clusters.libraries.library_lock import LibraryLock
 from holdfast.clusters.systems.dynamodb import PORT
 from holdfast.harness.core.operations import Status
 from holdfast.harness.core.ports import ClientSetup
@@ -36,10 +36,10 @@ class Subject:
             table, heartbeat_period=lease / 4, safe_period=lease * 0.75, lease_duration=lease
         )
 
-    def lock(self, name: str, attempt: str, lease_s: float | None, wait_s: float | None) -> Any:
+    def lock(self, name: str, attempt: str, lease_s: float | None, wait_s: float | None) -> object:
         return SimpleNamespace(name=name, held=None)
 
-    def acquire(self, lock: Any, wait_s: float | None) -> bool:
+    def acquire(self, lock: LibraryLock, wait_s: float | None) -> bool:
         within = timedelta(seconds=LONG_S if wait_s is None else max(wait_s, 1e-6))
         try:
             lock.held = self._client.acquire_lock(lock.name, "-", POLL, within)
@@ -48,7 +48,7 @@ class Subject:
                 raise
         return lock.held is not None
 
-    def release(self, lock: Any) -> bool:
+    def release(self, lock: LibraryLock) -> bool:
         if lock.held is None or lock.held.status not in (lock.held.LOCKED, lock.held.IN_DANGER):
             return False
         try:

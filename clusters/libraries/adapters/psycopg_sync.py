@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import psycopg
 
+from holdfast.clusters.libraries.library_lock import LibraryLock
 from holdfast.clusters.systems.postgres import DATABASE, PORT, USER
 from holdfast.harness.core.operations import Status
 from holdfast.harness.core.ports import ClientSetup
@@ -54,6 +54,6 @@ class Subject:
     def close(self) -> None:
         self._connection.close()
 
-    def _asked(self, words: str, lock: Any) -> bool:
+    def _asked(self, words: str, lock: LibraryLock) -> bool:
         name, connection = lock
         return not connection.closed and connection.execute(words, (name,)).fetchone()[0]

@@ -13,13 +13,11 @@ from dataclasses import replace
 
 from holdfast.clusters.systems.cockroachdb import where
 from holdfast.clusters.systems.postgres.row.system import SYSTEM as ROW
-from holdfast.clusters.systems.presets import CONNECTION
+from holdfast.clusters.systems.presets import CONNECTION, kept
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
-
-REACHED = ("partition", "pause", "kill")
 
 
 class CockroachDb:
@@ -35,13 +33,7 @@ class CockroachDb:
         return replace(
             CONNECTION,
             recovery_ns=15 * SECOND,
-            keeps={
-                "mutual-exclusion": (),
-                "ownership": (),
-                "deadlock-freedom": REACHED,
-                "orphan-freedom": REACHED,
-                "no-hung-request": ("any",),
-            },
+            keeps=kept(()),
             sheet={
                 "owner identity": "the session and its transaction",
                 "acquisition": "SELECT ... FOR UPDATE in a transaction that stays open, or NOWAIT",
@@ -69,7 +61,7 @@ class CockroachDb:
         """Always; clients retry until a server responds."""
         return True
 
-    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
         """None: the driver has no nodes of it."""
         return None
 

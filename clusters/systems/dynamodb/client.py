@@ -6,16 +6,14 @@ the time at which it read that version of it.
 
 from __future__ import annotations
 
-import random
 import time
-from typing import Any
 
 from holdfast.clusters.systems.dynamodb.table import Failed, Table
-from holdfast.harness.core.clock import MILLISECOND, SECOND, now_ns
+from holdfast.clusters.systems.polling import EXCLUSIVE_ONLY, HELD, Poller
+from holdfast.harness.core.clock import MILLISECOND
 from holdfast.harness.core.json_value import Json
-from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
+from holdfast.harness.core.operations import Answer, Grant, Mode, Status
 from holdfast.harness.core.ports import CLIENT, ClientSetup
-from holdfast.harness.core.seeds import stream
 
 POLL_NS = (20 * MILLISECOND, 80 * MILLISECOND)
 
@@ -27,8 +25,7 @@ class HeartbeatLock:
     wire = CLIENT
 
     def __init__(self, setup: ClientSetup, table: Table) -> None:
-        self._tell = setup.tell
-        self._rng: random.Random = stream(setup.seed, "dynamodb polls", setup.process)
+        self._poller = Poller(setup, "dynamodb polls", POLL_NS)
         self._table = table
         self._versions: dict[int, list[str]] = {}
         """attempt -> record versions written by its last request with a response, and later ones"""
@@ -40,10 +37,11 @@ class HeartbeatLock:
     def acquire(self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, mode: Mode) -> Answer:
         """Polls until the record is free or unchanged for its lease, or the wait is over."""
         if mode is not Mode.EXCLUSIVE:
-            return Answer(outcome=Status.FAIL, error="this lock is exclusive only")
-        deadline, seen, since_ns = now_ns() + wait_ns, "", 0
-        while True:
-            error = ""
+            return EXCLUSIVE_ONLY
+        seen, since_ns = "", 0
+
+        def poll() -> Answer:
+            nonlocal seen, since_ns
             try:
                 record = self._read(lock)
                 if record is None:
@@ -54,17 +52,14 @@ class HeartbeatLock:
                 elif time.monotonic_ns() - since_ns >= lease_ns:
                     return self._take(lock, attempt, ttl_ns, version)
             except Failed as failed:
-                error = str(failed)
-                if failed.outcome is Status.INFO and attempt in self._versions:
-                    return Answer(outcome=Status.INFO, error=error)
-                if failed.kind == "ResourceNotFoundException":
+                written = failed.outcome is Status.INFO and attempt in self._versions
+                if not written and failed.kind == "ResourceNotFoundException":
                     self._make_again()
-            pause = self._rng.randrange(*POLL_NS)
-            if wait_ns >= 0 and now_ns() + pause >= deadline:
-                return Answer(outcome=Status.FAIL, error=error)
-            if not error:
-                self._tell(Op.WAITING, attempt=attempt, lock=lock, res=-1)
-            time.sleep(pause / SECOND)
+                outcome = Status.INFO if written else Status.FAIL
+                return Answer(outcome=outcome, error=str(failed))
+            return HELD
+
+        return self._poller.until(lock, attempt, wait_ns, poll)
 
     def renew(self, grant: Grant, *, ttl_ns: int) -> Answer:
         """Writes a new version over one of ours."""
@@ -138,9 +133,11 @@ class HeartbeatLock:
             return
 
 
-def _is_one_of(versions: list[str]) -> tuple[str, dict[str, Any]]:
+def _is_one_of(versions: list[str]) -> tuple[str, dict[str, Json]]:
     """A condition on the record's version, and the values in it."""
-    values = {f":v{n}": {"S": version} for n, version in enumerate(versions or [""])}
+    values: dict[str, Json] = {
+        f":v{n}": {"S": version} for n, version in enumerate(versions or [""])
+    }
     return f"version IN ({', '.join(values)})", values
 
 

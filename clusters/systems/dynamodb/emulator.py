@@ -15,14 +15,14 @@ from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.loading import load
 
 APPLICATION = "moto.moto_server.werkzeug_app"
-Application = Callable[[dict[str, Json], Callable[..., Any]], Iterable[bytes]]
+Application = Callable[[dict[str, Json], Callable[..., object]], Iterable[bytes]]
 
 
 def one_by_one(application: Application) -> Application:
     """The same application; a request waits until its predecessor's response is complete."""
     turn = threading.Lock()
 
-    def answer(environ: dict[str, Json], start: Callable[..., Any]) -> Iterable[bytes]:
+    def answer(environ: dict[str, Json], start: Callable[..., object]) -> Iterable[bytes]:
         with turn:
             return [b"".join(application(environ, start))]
 

@@ -8,20 +8,19 @@ Tested with: moto 5.2.5, which has the API of DynamoDB without its replication
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from holdfast.clusters.systems.dynamodb import PORT
 from holdfast.clusters.systems.dynamodb.table import HEADERS, NAMESPACE
 from holdfast.clusters.systems.options import choose
-from holdfast.clusters.systems.presets import LEASE
+from holdfast.clusters.systems.presets import LEASE, kept
+from holdfast.clusters.systems.response import response
 from holdfast.harness.core.clock import MILLISECOND, SECOND
-from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
 KEPT = ("partition", "pause", "clock")
-REACHED = ("partition", "pause", "kill")
 READY_WITHIN_S = 0.5
 EMULATOR = "holdfast.clusters.systems.dynamodb.emulator"
 LISTING = {**HEADERS, "X-Amz-Target": f"{NAMESPACE}.ListTables", "Content-Length": "2"}
@@ -62,13 +61,7 @@ class DynamoDb:
             LEASE,
             slip_ns=5 * MILLISECOND,
             recovery_ns=10 * SECOND,
-            keeps={
-                "mutual-exclusion": KEPT,
-                "ownership": KEPT,
-                "deadlock-freedom": REACHED,
-                "orphan-freedom": REACHED,
-                "no-hung-request": ("any",),
-            },
+            keeps=kept(KEPT),
             sheet=SHEET,
         )
 
@@ -83,19 +76,15 @@ class DynamoDb:
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
         """Whether the emulator responds; its first response takes seconds for loading."""
         head = "".join(f"{name}: {value}\r\n" for name, value in LISTING.items())
-        try:
-            async with asyncio.timeout(READY_WITHIN_S):
-                reader, writer = await asyncio.open_connection(node.address, PORT)
-                writer.write(f"POST / HTTP/1.0\r\n{head}\r\n{{}}".encode())
-                status = await reader.readline()
-                writer.close()
-        except (OSError, TimeoutError):
-            return False
+        question = f"POST / HTTP/1.0\r\n{head}\r\n{{}}".encode()
+        status, _, _ = (await response(node.address, PORT, question, READY_WITHIN_S)).partition(
+            b"\n"
+        )
         return b" 200 " in status
 
-    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
         """The one server that clients use."""
-        return servers[0].name
+        return Leader(servers[0].name)
 
 
 SYSTEM = DynamoDb()

@@ -57,7 +57,7 @@ class Table:
             if error.kind != "ResourceInUseException":
                 raise
 
-    def ask(self, action: str, **body: Any) -> dict[str, Any]:
+    def ask(self, action: str, **body: Json) -> dict[str, Any]:
         """The response to one request about the table. Raises Failed."""
         headers = {**HEADERS, "X-Amz-Target": f"{NAMESPACE}.{action}"}
         if self._connection.sock is None:

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine
 from dataclasses import dataclass
 
+from holdfast.clusters.systems.background import Background
 from holdfast.clusters.systems.etcd import PORT
 from holdfast.clusters.systems.etcd.json_gateway import (
     Body,
@@ -86,7 +86,7 @@ class EtcdClient:
         self._call_s = max(1.0, setup.lease_ns / 3e9)
         self._held: dict[int, tuple[Lease, str]] = {}
         self._dead: set[int] = set()
-        self._tasks: dict[asyncio.Task[object], None] = {}
+        self._background = Background()
 
     async def open(self) -> None:
         """Connects, so that the first acquire need not; an unavailable server is found later."""
@@ -110,7 +110,7 @@ class EtcdClient:
             try:
                 answer, again = await self._round(turn, wait_ns == 0)
             except asyncio.CancelledError:
-                self._background(self._take_back(lease))
+                self._background.start(self._take_back(lease))
                 raise
             if answer.outcome is not Status.FAIL or not again or self._until(0) >= until_s:
                 return answer
@@ -141,14 +141,12 @@ class EtcdClient:
         else:
             answer = Answer(outcome=Status.OK)
         if self._rpc or answer.outcome not in (Status.OK, Status.NOT_OWNER):
-            self._background(self._end(lease))
+            self._background.start(self._end(lease))
         return answer
 
     async def close(self) -> None:
         """Closes the connections; leases expire."""
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._background.end()
         for server in self._servers:
             server.close()
 
@@ -296,11 +294,6 @@ class EtcdClient:
 
     def _until(self, seconds: float) -> float:
         return asyncio.get_running_loop().time() + seconds
-
-    def _background(self, work: Coroutine[object, None, object]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks[task] = None
-        task.add_done_callback(lambda done: self._tasks.pop(done, None))
 
 
 def _granted(said: Body, lease: Lease) -> Answer:

@@ -38,7 +38,7 @@ class Server:
         self._address, self._port = address, port
         self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
 
-    async def ask(self, path: str, body: Mapping[str, Any], within_s: float) -> Body:
+    async def ask(self, path: str, body: Mapping[str, Json], within_s: float) -> Body:
         """The response to one POST, sent once. Errors: NotSent, NoAnswer, Refused."""
         until_s = asyncio.get_running_loop().time() + within_s
         reader, writer = await self._connection(until_s)
@@ -127,7 +127,7 @@ async def _chunks(reader: asyncio.StreamReader) -> bytes:
     return content
 
 
-def refusal(status: int, answer: Mapping[str, Json]) -> str:
+def refusal(status: int, answer: Mapping[str, Any]) -> str:
     """The error in a response; empty if it is a result."""
     said = answer.get("error")
     if isinstance(said, dict):

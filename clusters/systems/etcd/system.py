@@ -16,6 +16,7 @@ import asyncio
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 
 from holdfast.clusters.systems.etcd import PEER_PORT, PORT
 from holdfast.clusters.systems.etcd.json_gateway import (
@@ -26,11 +27,10 @@ from holdfast.clusters.systems.etcd.json_gateway import (
     Server,
     number,
 )
-from holdfast.clusters.systems.options import choose
+from holdfast.clusters.systems.options import choose, refuse_loopback
 from holdfast.clusters.systems.presets import LEASE_WITH_TOKENS
 from holdfast.harness.core.clock import SECOND
-from holdfast.harness.core.errors import EnvironmentFailed
-from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
 OPTIONS = {
@@ -43,7 +43,6 @@ OPTIONS = {
 ms (the heartbeat is 10% of it, the minimum lease 150%, in whole seconds); whether API version 2 is
 served too, which has its own keys."""
 STATUS_S = 0.5
-LOOPBACK = "127."
 KEPT = (
     "mutual-exclusion",
     "durable-grants",
@@ -94,11 +93,7 @@ class Etcd:
     ) -> Command:
         """One member; its data is data/<node> in the run's folder, every write synced."""
         chosen = choose("etcd", options, OPTIONS)
-        if len(servers) > 1 and node.address.startswith(LOOPBACK):
-            raise EnvironmentFailed(
-                "etcd: its members must reach each other by the same addresses, which proxies on"
-                " loopback cannot provide; use --backend docker, or --nodes 1"
-            )
+        refuse_loopback("etcd", node, servers)
         data = place.run_dir / "data" / node.name
         data.mkdir(parents=True, exist_ok=True, mode=0o700)
         election = int(chosen["election"])
@@ -133,15 +128,15 @@ class Etcd:
         said = await status(node.address)
         return said is not None and number(said, "leader") != 0
 
-    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
         """The member that reports to be the leader in the highest term; None if there is none."""
         asked = await asyncio.gather(*(status(server.address) for server in servers))
         leading = [
-            (number(said, "raftTerm"), server.name)
+            Leader(server.name, number(said, "raftTerm"))
             for server, said in zip(servers, asked, strict=True)
             if said is not None and said.get("leader") == said["header"].get("member_id")
         ]
-        return max(leading)[1] if leading else None
+        return max(leading, key=attrgetter("term"), default=None)
 
 
 async def status(address: str) -> Body | None:

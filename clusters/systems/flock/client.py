@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import random
-import time
-
 from holdfast.clusters.systems.flock.files import lock_file, path_of
-from holdfast.harness.core.clock import MILLISECOND, SECOND, now_ns
-from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
+from holdfast.clusters.systems.polling import EXCLUSIVE_ONLY, HELD, Poller
+from holdfast.harness.core.clock import MILLISECOND
+from holdfast.harness.core.operations import Answer, Grant, Mode, Status
 from holdfast.harness.core.ports import ClientSetup
-from holdfast.harness.core.seeds import stream
 
 POLL_NS = (2 * MILLISECOND, 12 * MILLISECOND)
 LOST = Answer(outcome=Status.NOT_OWNER, error="the file is not locked by this attempt")
@@ -21,8 +18,8 @@ class FileLock:
     blocking = True
 
     def __init__(self, setup: ClientSetup) -> None:
-        self._tell, self._folder = setup.tell, setup.folder
-        self._rng: random.Random = stream(setup.seed, "file polls", setup.process)
+        self._folder = setup.folder
+        self._poller = Poller(setup, "file polls", POLL_NS, errors_end=True)
         via = setup.options.get("via", "flock")
         self._leases = via == "excl"
         self._file = lock_file(via, inspect=setup.options.get("inspect") == "yes")
@@ -34,9 +31,10 @@ class FileLock:
     def acquire(self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, mode: Mode) -> Answer:
         """Polls until it is granted or the wait is over."""
         if mode is not Mode.EXCLUSIVE:
-            return Answer(outcome=Status.FAIL, error="this lock is exclusive only")
-        deadline, path = now_ns() + wait_ns, path_of(self._folder, lock)
-        while True:
+            return EXCLUSIVE_ONLY
+        path = path_of(self._folder, lock)
+
+        def poll() -> Answer:
             try:
                 if self._file.take(path, attempt, ttl_ns):
                     return Answer(outcome=Status.OK, ttl_ns=ttl_ns if self._leases else 0)
@@ -44,11 +42,9 @@ class FileLock:
                 # Nothing is held: a descriptor was closed, or the file is not ours to remove.
                 outcome = Status.INFO if self._leases else Status.FAIL
                 return Answer(outcome=outcome, error=str(error))
-            pause = self._rng.randrange(*POLL_NS)
-            if wait_ns >= 0 and now_ns() + pause >= deadline:
-                return Answer(outcome=Status.FAIL)
-            self._tell(Op.WAITING, attempt=attempt, lock=lock, res=-1)
-            time.sleep(pause / SECOND)
+            return HELD
+
+        return self._poller.until(lock, attempt, wait_ns, poll)
 
     def renew(self, grant: Grant, *, ttl_ns: int) -> Answer:
         """Looks whether the file is still locked; a lease begins again."""

@@ -10,11 +10,13 @@ Tested with: Linux 6 on a local file system; no network file system was availabl
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from holdfast.clusters.systems.options import choose
+from holdfast.clusters.systems.presets import LEASE, kept
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
 OPTIONS = {"via": ("flock", "fcntl", "excl"), "inspect": ("no", "yes")}
@@ -51,28 +53,17 @@ class FileLocks:
         if inspected and via == "excl":
             raise UsageError("flock: inspect=yes requires via=flock or via=fcntl")
         leases, spoilt = via == "excl", inspected and via == "fcntl"
-        kept: tuple[str, ...] = () if leases else ("any",)
-        keeps: dict[str, tuple[str, ...]] = {
-            "mutual-exclusion": kept,
-            "ownership": kept,
-            "deadlock-freedom": FREED_BY,
-            "orphan-freedom": FREED_BY,
-            "no-hung-request": ("any",),
-        }
+        keeps = kept(() if leases else ("any",), FREED_BY)
         if spoilt:
             keeps = {"no-hung-request": ("any",)}
-        return Promises(
+        return replace(
+            LEASE,
             purpose="efficiency" if leases or spoilt else "correctness",
             bound="lease" if leases else "none" if spoilt else "connection",
             renew_proves=not (leases or inspected),
             release_proves=not (leases or inspected),
             release_once=not (leases or inspected),
             slip_ns=5 * MILLISECOND,
-            drift_ppm=1000,
-            tokens="none",
-            tokens_unique=False,
-            order="racing",
-            notice_ns=0,
             recovery_ns=5 * SECOND,
             keeps=keeps,
             sheet={
@@ -103,7 +94,7 @@ class FileLocks:
         """Always: the kernel runs."""
         return True
 
-    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
         """None: there are no servers."""
         return None
 

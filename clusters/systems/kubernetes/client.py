@@ -9,16 +9,15 @@ lost since.
 
 from __future__ import annotations
 
-import random
 import time
 from datetime import UTC, datetime
 
 from holdfast.clusters.systems.kubernetes.api_client import Failed, Lease, Leases
 from holdfast.clusters.systems.kubernetes.wire import Spec
-from holdfast.harness.core.clock import MILLISECOND, SECOND, now_ns
-from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
+from holdfast.clusters.systems.polling import EXCLUSIVE_ONLY, HELD, Poller
+from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.harness.core.operations import Answer, Grant, Mode, Status
 from holdfast.harness.core.ports import CLIENT, ClientSetup
-from holdfast.harness.core.seeds import stream
 
 POLL_NS = (20 * MILLISECOND, 80 * MILLISECOND)
 CONFLICT = 409
@@ -34,9 +33,8 @@ class LeaseLock:
     wire = CLIENT
 
     def __init__(self, setup: ClientSetup, leases: Leases) -> None:
-        self._tell = setup.tell
         self._name = setup.name
-        self._rng: random.Random = stream(setup.seed, "kubernetes polls", setup.process)
+        self._poller = Poller(setup, "kubernetes polls", POLL_NS)
         self._leases = leases
 
     def open(self) -> None:
@@ -45,27 +43,22 @@ class LeaseLock:
     def acquire(self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, mode: Mode) -> Answer:
         """Polls until the lease is free or was unchanged for its duration, or the wait is over."""
         if mode is not Mode.EXCLUSIVE:
-            return Answer(outcome=Status.FAIL, error="this lock is exclusive only")
-        deadline, seen, since_ns = now_ns() + wait_ns, "", 0
-        while True:
-            error = ""
+            return EXCLUSIVE_ONLY
+        seen, since_ns = "", 0
+
+        def poll() -> Answer:
+            nonlocal seen, since_ns
             try:
                 lease = self._leases.read(lock)
-                if lease is not None and lease.version != seen:
-                    seen, since_ns = lease.version, time.monotonic_ns()
-                if _free(lease, since_ns):
-                    answer = self._take(lock, attempt, ttl_ns, lease)
-                    if answer.outcome is not Status.FAIL:
-                        return answer
-                    error = answer.error
             except Failed as failed:
-                error = str(failed)
-            pause = self._rng.randrange(*POLL_NS)
-            if wait_ns >= 0 and now_ns() + pause >= deadline:
-                return Answer(outcome=Status.FAIL, error=error)
-            if not error:
-                self._tell(Op.WAITING, attempt=attempt, lock=lock, res=-1)
-            time.sleep(pause / SECOND)
+                return Answer(outcome=Status.FAIL, error=str(failed))
+            if lease is not None and lease.version != seen:
+                seen, since_ns = lease.version, time.monotonic_ns()
+            if _free(lease, since_ns):
+                return self._take(lock, attempt, ttl_ns, lease)
+            return HELD
+
+        return self._poller.until(lock, attempt, wait_ns, poll)
 
     def renew(self, grant: Grant, *, ttl_ns: int) -> Answer:
         """Writes the lease again; an ok proves that its holder was this attempt throughout."""

@@ -9,7 +9,6 @@ Tested with: Debian's etcd 3.4.23 and a stand-in for kube-apiserver, which no pa
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -21,8 +20,9 @@ from holdfast.clusters.systems.etcd.system import SYSTEM as ETCD
 from holdfast.clusters.systems.kubernetes import PORT
 from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.presets import LEASE_WITH_TOKENS
+from holdfast.clusters.systems.response import response
 from holdfast.harness.core.clock import MILLISECOND, SECOND
-from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
 API_SERVER = "holdfast.clusters.systems.kubernetes.api_server"
@@ -79,17 +79,13 @@ class Kubernetes:
 
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
         """Whether the API server responds and its member knows a leader."""
-        try:
-            async with asyncio.timeout(READY_WITHIN_S):
-                reader, writer = await asyncio.open_connection(node.address, PORT)
-                writer.write(b"GET /readyz HTTP/1.0\r\n\r\n")
-                status = await reader.readline()
-                writer.close()
-        except (OSError, TimeoutError):
-            return False
+        question = b"GET /readyz HTTP/1.0\r\n\r\n"
+        status, _, _ = (await response(node.address, PORT, question, READY_WITHIN_S)).partition(
+            b"\n"
+        )
         return b" 200 " in status
 
-    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
         """The node whose member of etcd leads."""
         return await ETCD.leader(servers, {})
 

@@ -8,9 +8,9 @@ if that failed, and retry after a random pause. The servers do not communicate.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import TypeVar
+from collections.abc import Callable
 
+from holdfast.clusters.systems.background import Background
 from holdfast.clusters.systems.majority.options import quorum_of
 from holdfast.clusters.systems.reference.wire.frames import Frame
 from holdfast.clusters.systems.single.remote import Remote
@@ -28,7 +28,6 @@ ROUNDS = 1024
 DRIFT = 0.01
 """share of the lease reserved for clock drift, plus DRIFT_NS"""
 DRIFT_NS = 2_000_000
-T = TypeVar("T")
 
 
 class MajorityClient:
@@ -43,12 +42,12 @@ class MajorityClient:
         self._rng = stream(setup.seed, "majority client", setup.process)
         self._holds: dict[int, tuple[str, int, int]] = {}
         self._owners: dict[int, int] = {}
-        self._tasks: dict[asyncio.Task[object], None] = {}
+        self._background = Background()
         self._calls = 0
 
     async def open(self) -> None:
         """Nothing to wait for: unavailable servers are found later."""
-        self._background(self._keep())
+        self._background.start(self._keep())
 
     async def acquire(
         self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, mode: Mode
@@ -73,7 +72,7 @@ class MajorityClient:
                 self._setup.tell(Op.WAITING, attempt=attempt, lock=lock, res=-1)
                 await asyncio.sleep(pause_s)
         except asyncio.CancelledError:
-            self._background(self._give_back(lock, attempt * ROUNDS + rounds, _never))
+            self._background.start(self._give_back(lock, attempt * ROUNDS + rounds, _never))
             raise
 
     async def renew(self, grant: Grant, *, ttl_ns: int) -> Answer:
@@ -101,10 +100,7 @@ class MajorityClient:
 
     async def close(self) -> None:
         """Closes the connections; leases run on."""
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._background.end()
         for remote in self._remotes:
             remote.close()
 
@@ -131,7 +127,9 @@ class MajorityClient:
         self, op: str, decided: Callable[[list[Frame]], bool], **fields: object
     ) -> list[Frame]:
         """The votes up to the decision; the other requests continue in the background."""
-        asked = [self._background(remote.ask(op, VOTE_S, **fields)) for remote in self._remotes]
+        asked = [
+            self._background.start(remote.ask(op, VOTE_S, **fields)) for remote in self._remotes
+        ]
         said: list[Frame] = []
         for vote in asyncio.as_completed(asked):
             said.append(await vote)
@@ -192,12 +190,6 @@ class MajorityClient:
         if held is not None:
             lock, _, token = held
             self._setup.tell(Op.LOST, attempt=attempt, lock=lock, text=reason, token=token)
-
-    def _background(self, work: Coroutine[object, None, T]) -> asyncio.Task[T]:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks[task] = None
-        task.add_done_callback(lambda done: self._tasks.pop(done, None))
-        return task
 
 
 def _valid(ttl_ns: int) -> int:

@@ -6,10 +6,10 @@ The catalogue of mutants lists what each breaks. None of them is loaded unless a
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from holdfast.clusters.systems.majority.client import MajorityClient
 from holdfast.clusters.systems.reference.wire.frames import Frame
+from holdfast.harness.core.ports import ClientSetup
 
 
 class LeakyRound(MajorityClient):
@@ -25,16 +25,16 @@ class LeakyRound(MajorityClient):
 class WideQuorum(MajorityClient):
     """Quorum too large: half of the servers, rounded up, plus one: all of three, four of five."""
 
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
+    def __init__(self, setup: ClientSetup) -> None:
+        super().__init__(setup)
         self._quorum = (len(self._remotes) + 1) // 2 + 1
 
 
 class EveryVote(MajorityClient):
     """Requires all replicas."""
 
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
+    def __init__(self, setup: ClientSetup) -> None:
+        super().__init__(setup)
         self._quorum = len(self._remotes)
 
 

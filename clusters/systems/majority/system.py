@@ -19,7 +19,7 @@ from holdfast.clusters.systems.reference.system import KEPT, known_options, stat
 from holdfast.clusters.systems.reference.wire.frames import DEFAULT_PORT
 from holdfast.clusters.systems.single.system import lease_server
 from holdfast.harness.core.clock import SECOND
-from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
 MOST = 1000
@@ -71,7 +71,7 @@ class MajoritySystem:
         """Whether the node responds."""
         return await status(node.address) is not None
 
-    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
         """There is none."""
         return None
 

@@ -8,16 +8,14 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Sequence
-from typing import Any
 
 import pymysql
 
-from holdfast.clusters.systems.database_client import Failed, NoSession
+from holdfast.clusters.systems.database_client import Failed, NoSession, answered, in_one_line
 from holdfast.clusters.systems.mariadb import DATABASE, PORT, USER
 from holdfast.harness.core.operations import Answer, Status
 
 CONNECT_S = 1.0
-LINGER_S = 1.0
 
 MEANING: dict[int, Status] = {
     1040: Status.FAIL,
@@ -35,7 +33,7 @@ stops. Others are INFO: a broken connection does not show whether the server has
 class MariaSession:
     """A `Session` over one blocking connection; `connect` makes one."""
 
-    def __init__(self, connection: Any) -> None:
+    def __init__(self, connection: pymysql.Connection) -> None:
         self._connection = connection
         self._turn = asyncio.Lock()
 
@@ -54,19 +52,7 @@ class MariaSession:
         async with self._turn:
             asking = asyncio.ensure_future(asyncio.to_thread(self._ask, words, values))
             try:
-                await asyncio.wait([asking], timeout=within_s)
-                if not asking.done():
-                    self.cut()
-                    await asyncio.wait([asking], timeout=LINGER_S)
-            except asyncio.CancelledError:
-                self.cut()
-                asking.add_done_callback(_heard)
-                raise
-            if not asking.done():
-                asking.add_done_callback(_heard)
-                raise Failed(Answer(outcome=Status.INFO, error="no answer in time"))
-            try:
-                return asking.result()
+                return await answered(asking, self.cut, within_s)
             except (pymysql.Error, OSError) as error:
                 raise Failed(meant(error)) from error
 
@@ -113,7 +99,7 @@ async def connect(address: str, idle_ms: int) -> MariaSession:
             words = "set session wait_timeout = %s, session idle_transaction_timeout = %s"
             await session.ask(words, silence_s, silence_s, within_s=CONNECT_S)
     except (pymysql.Error, Failed, OSError) as error:
-        raise NoSession(_in_one_line(error)) from error
+        raise NoSession(in_one_line(error)) from error
     return session
 
 
@@ -121,14 +107,4 @@ def meant(error: Exception) -> Answer:
     """What an error means, by the table."""
     number = error.args[0] if error.args else None
     outcome = MEANING.get(number, Status.INFO) if isinstance(number, int) else Status.INFO
-    return Answer(outcome=outcome, error=f"{type(error).__name__}: {_in_one_line(error)}")
-
-
-def _in_one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())
-
-
-def _heard(asking: asyncio.Future[Any]) -> None:
-    """Retrieves the error of a query that is no longer awaited."""
-    if not asking.cancelled():
-        asking.exception()
+    return Answer(outcome=outcome, error=f"{type(error).__name__}: {in_one_line(error)}")

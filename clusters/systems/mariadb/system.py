@@ -15,12 +15,11 @@ from dataclasses import dataclass, replace
 from holdfast.clusters.systems.mariadb import PORT
 from holdfast.clusters.systems.mariadb.server import binary
 from holdfast.clusters.systems.options import choose
-from holdfast.clusters.systems.presets import CONNECTION
+from holdfast.clusters.systems.presets import CONNECTION, REACHED, kept
 from holdfast.harness.core.clock import SECOND
-from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
-REACHED = ("partition", "pause", "kill")
 OPTIONS: dict[str, tuple[str, ...]] = {"idle": ("lease", "none"), "tokens": ("none", "sequence")}
 MODULE = "holdfast.clusters.systems.mariadb.server"
 READY_WITHIN_S = 0.5
@@ -44,14 +43,7 @@ class MariaSystem:
         """Exclusion under every fault. Raises UsageError."""
         chosen = choose(self.name, options, OPTIONS)
         tokens = chosen["tokens"] == "sequence"
-        keeps: dict[str, tuple[str, ...]] = {
-            "mutual-exclusion": ("any",),
-            "ownership": ("any",),
-            "loss-notice": REACHED,
-            "deadlock-freedom": REACHED,
-            "orphan-freedom": REACHED,
-            "no-hung-request": ("any",),
-        }
+        keeps = kept(("any",)) | {"loss-notice": REACHED}
         if tokens:
             keeps |= dict.fromkeys(
                 ("token-order", "no-stale-write"), ("partition", "pause", "clock")
@@ -116,9 +108,9 @@ class MariaSystem:
             return False
         return greeting[4] == PROTOCOL
 
-    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
         """The one server that clients use."""
-        return servers[0].name
+        return Leader(servers[0].name)
 
 
 SYSTEM = MariaSystem(

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import random
-import time
-
 from holdfast.clusters.systems.memcached import MARGIN_S
 from holdfast.clusters.systems.memcached.text_protocol import ENDED, Failed, Memcached
-from holdfast.harness.core.clock import MILLISECOND, SECOND, now_ns
-from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
+from holdfast.clusters.systems.polling import EXCLUSIVE_ONLY, HELD, Poller
+from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.harness.core.operations import Answer, Grant, Mode, Status
 from holdfast.harness.core.ports import CLIENT, ClientSetup
-from holdfast.harness.core.seeds import stream
 
 POLL_NS = (5 * MILLISECOND, 20 * MILLISECOND)
 LOST = Answer(outcome=Status.NOT_OWNER, error="the key has another value, or none")
@@ -23,8 +20,8 @@ class MemcachedLock:
     wire = CLIENT
 
     def __init__(self, setup: ClientSetup, server: Memcached) -> None:
-        self._tell, self._name, self._server = setup.tell, setup.name, server
-        self._rng: random.Random = stream(setup.seed, "memcached polls", setup.process)
+        self._name, self._server = setup.name, server
+        self._poller = Poller(setup, "memcached polls", POLL_NS)
         self._compares = setup.options.get("release", "cas") == "cas"
         self._spare_s = MARGIN_S[setup.options.get("margin", "2s")]
 
@@ -34,23 +31,17 @@ class MemcachedLock:
     def acquire(self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, mode: Mode) -> Answer:
         """Polls until the key is stored or the wait is over."""
         if mode is not Mode.EXCLUSIVE:
-            return Answer(outcome=Status.FAIL, error="this lock is exclusive only")
-        deadline = now_ns() + wait_ns
-        while True:
-            error = ""
+            return EXCLUSIVE_ONLY
+
+        def poll() -> Answer:
             try:
                 if self._server.add(lock, self._value(attempt), self._ttl_s(ttl_ns)):
                     return Answer(outcome=Status.OK, ttl_ns=self._ttl_s(ttl_ns) * SECOND)
             except Failed as failed:
-                if failed.outcome is not Status.FAIL:
-                    return Answer(outcome=failed.outcome, error=str(failed))
-                error = str(failed)
-            pause = self._rng.randrange(*POLL_NS)
-            if wait_ns >= 0 and now_ns() + pause >= deadline:
-                return Answer(outcome=Status.FAIL, error=error)
-            if not error:
-                self._tell(Op.WAITING, attempt=attempt, lock=lock, res=-1)
-            time.sleep(pause / SECOND)
+                return Answer(outcome=failed.outcome, error=str(failed))
+            return HELD
+
+        return self._poller.until(lock, attempt, wait_ns, poll)
 
     def renew(self, grant: Grant, *, ttl_ns: int) -> Answer:
         """Stores the value again over the item that was read, if it is this attempt's."""

@@ -8,14 +8,16 @@ Tested with: Debian's memcached 1.6.18
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from holdfast.clusters.systems.memcached import MARGIN_S, PORT
 from holdfast.clusters.systems.options import choose
+from holdfast.clusters.systems.presets import LEASE
+from holdfast.clusters.systems.response import response
 from holdfast.harness.core.clock import MILLISECOND, SECOND
-from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
 BINARY = "memcached"
@@ -44,18 +46,12 @@ class MemcachedSystem:
         }
         if compares and chosen["margin"] == "2s":
             keeps |= {"mutual-exclusion": KEPT, "ownership": KEPT}
-        return Promises(
+        return replace(
+            LEASE,
             purpose="efficiency",
-            bound="lease",
-            renew_proves=True,
             release_proves=compares,
             release_once=compares,
             slip_ns=spare * SECOND + 5 * MILLISECOND,
-            drift_ppm=1000,
-            tokens="none",
-            tokens_unique=False,
-            order="racing",
-            notice_ns=0,
             recovery_ns=5 * SECOND,
             keeps=keeps,
             sheet={
@@ -92,19 +88,13 @@ class MemcachedSystem:
 
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
         """Whether the server responds with its version."""
-        try:
-            async with asyncio.timeout(READY_WITHIN_S):
-                reader, writer = await asyncio.open_connection(node.address, PORT)
-                writer.write(b"version\r\n")
-                line = await reader.readline()
-                writer.close()
-        except (OSError, TimeoutError):
-            return False
-        return line.startswith(b"VERSION ")
+        question = b"version\r\nquit\r\n"
+        said = await response(node.address, PORT, question, READY_WITHIN_S)
+        return said.startswith(b"VERSION ")
 
-    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
         """The one server that clients use."""
-        return servers[0].name
+        return Leader(servers[0].name)
 
 
 SYSTEM = MemcachedSystem()

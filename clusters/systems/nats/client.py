@@ -8,8 +8,8 @@ bucket's log; that of the creation is the token.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
 import nats
 import nats.errors
@@ -17,16 +17,17 @@ import nats.js.errors
 from nats.js.api import StorageType
 
 from holdfast.clusters.systems.nats import BUCKET, PORT
-from holdfast.harness.core.clock import SECOND, now_ns
-from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
+from holdfast.clusters.systems.polling import EXCLUSIVE_ONLY, HELD, Poller
+from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.harness.core.operations import Answer, Grant, Mode, Status
 from holdfast.harness.core.ports import CLIENT, ClientSetup
-from holdfast.harness.core.seeds import stream
+
+T = TypeVar("T")
 
 ANSWER_S = 1.0
 OPEN_S = 45.0
 """for the bucket; a restarted client may have to wait for an election"""
-POLL_S = (0.01, 0.05)
-"""between two polls, sampled uniformly"""
+POLL_NS = (10 * MILLISECOND, 50 * MILLISECOND)
 PAUSE_S = 0.2
 WRONG_SEQUENCE = (10071, 10164)
 """The server's error numbers for: this write is not the newest of its key."""
@@ -52,7 +53,7 @@ class NatsLock:
 
     def __init__(self, setup: ClientSetup) -> None:
         self._setup = setup
-        self._rng = stream(setup.seed, "nats polls", setup.process)
+        self._poller = Poller(setup, "nats polls", POLL_NS)
         self._nats: Any = None
         self._bucket: Any = None
         self._newest: dict[int, int] = {}
@@ -87,23 +88,16 @@ class NatsLock:
     ) -> Answer:
         """Polls until the key is created or the wait is over. The lease is the bucket's."""
         if mode is not Mode.EXCLUSIVE:
-            return Answer(outcome=Status.FAIL, error="this lock is never shared")
-        deadline = now_ns() + wait_ns
-        while True:
-            answer = await self._create(lock, attempt)
-            pause_s = self._rng.uniform(*POLL_S)
-            over = wait_ns >= 0 and now_ns() + int(pause_s * SECOND) >= deadline
-            if answer.outcome is not Status.FAIL or over:
-                return answer
-            if not answer.error:
-                self._setup.tell(Op.WAITING, attempt=attempt, lock=lock, res=-1)
-            await asyncio.sleep(pause_s)
+            return EXCLUSIVE_ONLY
+        return await self._poller.until_async(
+            lock, attempt, wait_ns, lambda: self._create(lock, attempt)
+        )
 
     async def _create(self, lock: str, attempt: int) -> Answer:
         try:
             revision = await _heard(self._bucket.create(lock, str(attempt).encode()))
         except nats.js.errors.KeyWrongLastSequenceError:
-            return Answer(outcome=Status.FAIL)
+            return HELD
         except (nats.errors.Error, OSError) as error:
             return _answer(error)
         self._newest[attempt] = revision
@@ -132,7 +126,7 @@ class NatsLock:
         self._newest.pop(grant.attempt, None)
         return answer
 
-    async def _if_ours(self, grant: Grant, write: Any) -> Answer:
+    async def _if_ours(self, grant: Grant, write: Callable[[int], Awaitable[None]]) -> Answer:
         """Writes over our newest revision. A write without a response may be newer: it is looked
         up.
 
@@ -167,7 +161,7 @@ class NatsLock:
             await self._nats.close()
 
 
-async def _heard(asked: Awaitable[Any]) -> Any:
+async def _heard(asked: Awaitable[T]) -> T:
     """What the library returns. CancelledError if the caller was cancelled meanwhile.
 
     The library waits by `asyncio.wait_for`, which before Python 3.12 drops a cancellation that

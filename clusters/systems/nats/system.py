@@ -18,17 +18,16 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.clusters.systems.nats import BUCKET, PEER_PORT, PORT, STATUS_PORT
-from holdfast.clusters.systems.options import choose
+from holdfast.clusters.systems.options import choose, refuse_loopback
 from holdfast.clusters.systems.presets import LEASE_WITH_TOKENS
+from holdfast.clusters.systems.response import response
 from holdfast.harness.core.clock import SECOND
-from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.json_value import Json
-from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
 BINARY = "nats-server"
 STATUS_S = 0.5
-LOOPBACK = "127."
 KEPT = ("partition", "pause", "kill")
 SAFE = ("mutual-exclusion", "no-stale-write", "no-lost-update", "token-order", "ownership")
 LIVE = ("deadlock-freedom", "orphan-freedom")
@@ -70,11 +69,7 @@ class NatsKv:
         self, node: Node, servers: Sequence[Node], place: Place, options: Mapping[str, str]
     ) -> Command:
         """One server; its data is data/<node> in the run's folder."""
-        if len(servers) > 1 and node.address.startswith(LOOPBACK):
-            raise EnvironmentFailed(
-                "nats-kv: its servers must reach each other by the same addresses, which proxies"
-                " on loopback cannot provide; use --backend docker, or --nodes 1"
-            )
+        refuse_loopback("nats-kv", node, servers)
         data = place.run_dir / "data" / node.name
         data.mkdir(parents=True, exist_ok=True)
         config = data / "nats.conf"
@@ -94,29 +89,22 @@ class NatsKv:
         said = await asked(node.address, "/healthz")
         return said is not None and said.get("status") == "ok"
 
-    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
         """The leader of the bucket, by the majority of the responses; None if unknown."""
         if len(servers) == 1:
-            return servers[0].name
+            return Leader(servers[0].name)
         told = await asyncio.gather(
             *(asked(server.address, "/jsz?accounts=true&streams=true") for server in servers)
         )
         names = [leader for said in told if said is not None and (leader := _leader(said))]
-        return max(sorted(set(names)), key=names.count, default=None)
+        named = max(sorted(set(names)), key=names.count, default=None)
+        return None if named is None else Leader(named)
 
 
 async def asked(address: str, path: str) -> dict[str, Json] | None:
     """A server's own status; None if it does not respond in time."""
-    try:
-        async with asyncio.timeout(STATUS_S):
-            reader, writer = await asyncio.open_connection(address, STATUS_PORT)
-            try:
-                writer.write(f"GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n".encode())
-                answer = await reader.read()
-            finally:
-                writer.close()
-    except (OSError, TimeoutError):
-        return None
+    question = f"GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n".encode()
+    answer = await response(address, STATUS_PORT, question, STATUS_S)
     try:
         said = json.loads(answer.partition(b"\r\n\r\n")[2])
     except ValueError:
@@ -133,7 +121,7 @@ def _leader(said: Mapping[str, Any]) -> str:
     return ""
 
 
-def _config(node: Node, servers: Sequence[Node], store: str) -> dict[str, Any]:
+def _config(node: Node, servers: Sequence[Node], store: str) -> dict[str, Json]:
     table: dict[str, Json] = {
         "server_name": node.name,
         "listen": f"{node.address}:{PORT}",

@@ -14,14 +14,12 @@ from typing import Any
 import psycopg
 from psycopg import errors
 
-from holdfast.clusters.systems.database_client import Failed, NoSession
+from holdfast.clusters.systems.database_client import Failed, NoSession, answered, in_one_line
 from holdfast.clusters.systems.postgres import DATABASE, PORT, USER
 from holdfast.harness.core.operations import Answer, Status
 
 CONNECT_S = 1.0
 NEXT_TOKEN = "select nextval('tokens')"
-LINGER_S = 1.0
-"""for libpq to notice that its connection was shut down"""
 
 MEANING: tuple[tuple[type[Exception], Status], ...] = (
     (errors.LockNotAvailable, Status.FAIL),
@@ -61,19 +59,7 @@ class PostgresSession:
         async with self._turn:
             asking = asyncio.ensure_future(self._ask(words, values))
             try:
-                await asyncio.wait([asking], timeout=within_s)
-                if not asking.done():
-                    self.cut()
-                    await asyncio.wait([asking], timeout=LINGER_S)
-            except asyncio.CancelledError:
-                self.cut()
-                asking.add_done_callback(_heard)
-                raise
-            if not asking.done():
-                asking.cancel()
-                raise Failed(Answer(outcome=Status.INFO, error="no answer in time"))
-            try:
-                return asking.result()
+                return await answered(asking, self.cut, within_s)
             except psycopg.Error as error:
                 raise Failed(meant(error)) from error
 
@@ -119,21 +105,11 @@ async def connect(
             words = "select set_config(%s, %s, false)"
             await session.ask(words, setting, str(idle_ms), within_s=CONNECT_S)
     except (psycopg.Error, Failed, OSError, TimeoutError) as error:
-        raise NoSession(_in_one_line(error) or "no connection in time") from error
+        raise NoSession(in_one_line(error) or "no connection in time") from error
     return session
 
 
 def meant(error: psycopg.Error) -> Answer:
     """What an error means, by the table."""
     outcome = next((meaning for kind, meaning in MEANING if isinstance(error, kind)), Status.INFO)
-    return Answer(outcome=outcome, error=f"{type(error).__name__}: {_in_one_line(error)}")
-
-
-def _in_one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())
-
-
-def _heard(asking: asyncio.Future[Any]) -> None:
-    """Retrieves the error of a query that is no longer awaited."""
-    if not asking.cancelled():
-        asking.exception()
+    return Answer(outcome=outcome, error=f"{type(error).__name__}: {in_one_line(error)}")

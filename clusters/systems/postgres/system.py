@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 
 from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.postgres import PORT, deploy
-from holdfast.clusters.systems.presets import CONNECTION
+from holdfast.clusters.systems.presets import CONNECTION, REACHED, kept
 from holdfast.harness.core.clock import SECOND
-from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
-REACHED = ("partition", "pause", "kill")
 OPTIONS: dict[str, tuple[str, ...]] = {
     "idle": ("lease", "none"),
     "tokens": ("none", "sequence"),
@@ -51,14 +50,7 @@ class PostgresSystem:
         chosen = self._chosen(options)
         scope = chosen.get("scope", next(iter(self.scopes)))
         tokens = chosen["tokens"] == "sequence"
-        keeps: dict[str, tuple[str, ...]] = {
-            "mutual-exclusion": ("any",),
-            "ownership": ("any",),
-            "loss-notice": REACHED,
-            "deadlock-freedom": REACHED,
-            "orphan-freedom": REACHED,
-            "no-hung-request": ("any",),
-        }
+        keeps = kept(("any",)) | {"loss-notice": REACHED}
         if tokens:
             flushed = ("partition", "pause", "clock") if scope in self.in_tx else ("any",)
             keeps |= {"token-order": flushed, "no-stale-write": flushed}
@@ -85,9 +77,9 @@ class PostgresSystem:
         """Whether the server opens a session."""
         return await deploy.ready(node)
 
-    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
         """The one server that clients use."""
-        return servers[0].name
+        return Leader(servers[0].name)
 
     def _chosen(self, options: Mapping[str, str]) -> dict[str, str]:
         scopes = {"scope": tuple(self.scopes)} if len(self.scopes) > 1 else {}

@@ -8,7 +8,7 @@ waiting), lock, attempt, and a reason.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,7 +95,7 @@ def answer(said: dict[str, Any], lease_ns: int) -> Answer:
     )
 
 
-def _event(said: dict[str, Any], wrong: Any) -> Event:
+def _event(said: dict[str, Any], wrong: Callable[[str], Exception]) -> Event:
     if said["event"] not in EVENTS:
         raise wrong(f"an event that is not one of {', '.join(EVENTS)}")
     if not isinstance(said.get("lock"), str) or not isinstance(said.get("attempt"), int):
@@ -109,7 +109,7 @@ def _event(said: dict[str, Any], wrong: Any) -> Event:
     )
 
 
-def _only(said: dict[str, Json], known: Collection[str], wrong: Any) -> None:
+def _only(said: dict[str, Json], known: Collection[str], wrong: Callable[[str], Exception]) -> None:
     extra = sorted(set(said) - set(known))
     if extra:
         raise wrong(f"an unknown key ({', '.join(extra)})")

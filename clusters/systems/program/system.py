@@ -4,7 +4,7 @@
 
 Promises: those in the table's `promises`; by default those of any lock
 Does not promise: anything else
-Tested with: the clients in examples/clients and the server in examples/my_lock
+Tested with: the clients in examples/clients and the servers of `holdfast new program` and `image`
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ from typing import Any
 from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.program import command_line
 from holdfast.clusters.systems.program.table import has_servers, problems
-from holdfast.clusters.systems.user_class.system import CHOICES, USUAL, WITH_TOKENS
-from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.clusters.systems.user_class.system import CHOICES, declared
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.core.ports import Command, Image, Node, Place
+from holdfast.harness.core.ports import Command, Image, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
 ANSWER_S = 0.5
@@ -47,29 +46,11 @@ class ProgramSystem:
 
     def promises(self, options: Mapping[str, str]) -> Promises:
         """What the table promises. UsageError for invalid options."""
-        chosen = self._chosen(options)
-        ordered = chosen["tokens"] == "ordered"
-        usual = dict.fromkeys((*USUAL, *(WITH_TOKENS if ordered else ())), "any")
-        said: Mapping[str, Any] = self._table.get("promises", usual)
-        proves = bool(self._table.get("proves", True))
-        return Promises(
-            purpose=chosen["purpose"],
-            bound=chosen["bound"],
-            renew_proves=proves,
-            release_proves=proves,
-            release_once=proves,
-            slip_ns=20 * MILLISECOND,
-            drift_ppm=1000,
-            tokens=chosen["tokens"],
-            tokens_unique=ordered,
-            order=chosen["order"],
-            notice_ns=0,
-            recovery_ns=5 * SECOND,
-            keeps={
-                prop: (kinds,) if isinstance(kinds, str) else tuple(kinds)
-                for prop, kinds in said.items()
-            },
-            sheet={"evidence": f"the client program {' '.join(self.argv(options))}"},
+        return declared(
+            self._chosen(options),
+            promises=self._table.get("promises"),
+            proves=bool(self._table.get("proves", True)),
+            evidence=f"the client program {' '.join(self.argv(options))}",
         )
 
     def argv(self, options: Mapping[str, str]) -> list[str]:
@@ -140,13 +121,15 @@ class ProgramSystem:
         """Whether it responds to the table's check as expected, or listens if there is none."""
         return await self._says(node, self._table.get("ready", {}))
 
-    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
         """The first server with the leader's response; the first one if the table has no check."""
         question = self._table.get("leader")
         if question is None:
-            return servers[0].name if servers else None
+            return Leader(servers[0].name) if servers else None
         said = await asyncio.gather(*(self._says(node, question) for node in servers))
-        return next((node.name for node, yes in zip(servers, said, strict=True) if yes), None)
+        return next(
+            (Leader(node.name) for node, yes in zip(servers, said, strict=True) if yes), None
+        )
 
     async def _says(self, node: Node, question: Mapping[str, Any]) -> bool:
         """Whether a node responds to a check as expected."""

@@ -6,23 +6,19 @@ a lost reply finds its own value and looks rejected.
 
 from __future__ import annotations
 
-import random
-import time
-from typing import Any
-
 import redis
 import redis.sentinel
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from holdfast.clusters.systems.polling import HELD, Poller
 from holdfast.clusters.systems.redis import PORT
 from holdfast.clusters.systems.redis.native_client import OwnRedisLock
 from holdfast.clusters.systems.redis.variants import way
-from holdfast.harness.core.clock import MILLISECOND, SECOND, now_ns
+from holdfast.harness.core.clock import MILLISECOND
 from holdfast.harness.core.json_value import Json
-from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
+from holdfast.harness.core.operations import Answer, Grant, Mode, Status
 from holdfast.harness.core.ports import CALL, ClientSetup
-from holdfast.harness.core.seeds import stream
 
 ANSWER_WITHIN_S = 1.0
 POLL_NS = (2 * MILLISECOND, 12 * MILLISECOND)
@@ -50,9 +46,8 @@ class RedisLock:
     blocking = True
     wire = CALL
 
-    def __init__(self, setup: ClientSetup, connection: Any) -> None:
-        self._tell = setup.tell
-        self._rng: random.Random = stream(setup.seed, "redis polls", setup.process)
+    def __init__(self, setup: ClientSetup, connection: redis.Redis) -> None:
+        self._poller = Poller(setup, "redis polls", POLL_NS, errors_end=True)
         self._redis = connection
         variant = setup.options.get("variant", "published")
         self._way = way(variant, connection, setup.options.get("tokens", "none"))
@@ -63,25 +58,15 @@ class RedisLock:
 
     def acquire(self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, mode: Mode) -> Answer:
         """Poll until the key is set or the wait is over; each rejected poll is recorded."""
-        deadline = now_ns() + wait_ns
-        while True:
-            answer = self._poll(lock, attempt, ttl_ns)
-            if answer.outcome is not Status.FAIL or answer.error:
-                return answer
-            pause = self._rng.randrange(*POLL_NS)
-            if wait_ns >= 0 and now_ns() + pause >= deadline:
-                return answer
-            self._tell(Op.WAITING, attempt=attempt, lock=lock, res=-1)
-            time.sleep(pause / SECOND)
 
-    def _poll(self, lock: str, attempt: int, ttl_ns: int) -> Answer:
-        try:
-            token = self._way.take(lock, attempt, ttl_ns // MILLISECOND)
-        except redis.exceptions.RedisError as error:
-            return _answer(error)
-        if token is None:
-            return Answer(outcome=Status.FAIL)
-        return Answer(outcome=Status.OK, token=token, ttl_ns=ttl_ns)
+        def poll() -> Answer:
+            try:
+                token = self._way.take(lock, attempt, ttl_ns // MILLISECOND)
+            except redis.exceptions.RedisError as error:
+                return _answer(error)
+            return HELD if token is None else Answer(outcome=Status.OK, token=token, ttl_ns=ttl_ns)
+
+        return self._poller.until(lock, attempt, wait_ns, poll)
 
     def renew(self, grant: Grant, *, ttl_ns: int) -> Answer:
         """Set the key's time to live again, if it still has our value."""

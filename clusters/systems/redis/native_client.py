@@ -8,22 +8,20 @@ only.
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Callable
 
+from holdfast.clusters.systems.polling import HELD, Poller
 from holdfast.clusters.systems.redis import PORT
 from holdfast.clusters.systems.redis.lean_connection import Lean
 from holdfast.clusters.systems.redis.resp import encoded
 from holdfast.clusters.systems.redis.variants import ACQUIRE, RELEASE, RENEW
-from holdfast.harness.core.clock import MILLISECOND, SECOND, now_ns
-from holdfast.harness.core.operations import NO_TOKEN, Answer, Grant, Mode, Op, Status
+from holdfast.harness.core.clock import MILLISECOND
+from holdfast.harness.core.operations import NO_TOKEN, Answer, Grant, Mode, Status
 from holdfast.harness.core.ports import CALL, ClientSetup
-from holdfast.harness.core.seeds import stream
 
 ANSWER_WITHIN_S = 1.0
 POLL_NS = (2 * MILLISECOND, 12 * MILLISECOND)
 SET, NOT_SET = b"+OK\r\n", b"$-1\r\n"
-REFUSED = Answer(outcome=Status.FAIL)
 Meant = Callable[[int], Answer]
 
 
@@ -34,8 +32,7 @@ class OwnRedisLock:
 
     def __init__(self, setup: ClientSetup) -> None:
         self._address = setup.servers[0][1]
-        self._tell = setup.tell
-        self._rng: random.Random = stream(setup.seed, "redis polls", setup.process)
+        self._poller = Poller(setup, "redis polls", POLL_NS, errors_end=True)
         self._counted = setup.options.get("tokens", "none") == "counter"
         self._turn = asyncio.Lock()
         self._line: Lean | None = None
@@ -52,7 +49,6 @@ class OwnRedisLock:
         self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, mode: Mode
     ) -> Answer:
         """Poll until the key is set or the wait is over; each rejected poll is recorded."""
-        deadline = now_ns() + wait_ns
         ttl_ms = ttl_ns // MILLISECOND
         words: tuple[str | int, ...] = ("SET", lock, attempt, "NX", "PX", ttl_ms)
         if self._counted:
@@ -61,19 +57,13 @@ class OwnRedisLock:
 
         def meant(got: int) -> Answer:
             if got < 0:
-                return REFUSED
+                return HELD
             token = got if self._counted else NO_TOKEN
             return Answer(outcome=Status.OK, token=token, ttl_ns=ttl_ns)
 
-        while True:
-            answer = await self._ask(question, meant)
-            if answer.outcome is not Status.FAIL or answer.error or wait_ns == 0:
-                return answer
-            pause = self._rng.randrange(*POLL_NS)
-            if wait_ns >= 0 and now_ns() + pause >= deadline:
-                return answer
-            self._tell(Op.WAITING, attempt=attempt, lock=lock, res=-1)
-            await asyncio.sleep(pause / SECOND)
+        return await self._poller.until_async(
+            lock, attempt, wait_ns, lambda: self._ask(question, meant)
+        )
 
     async def renew(self, grant: Grant, *, ttl_ns: int) -> Answer:
         """Set the key's time to live again, if it still has our value."""

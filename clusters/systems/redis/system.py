@@ -16,7 +16,7 @@ from holdfast.clusters.systems.redis import PORT
 from holdfast.clusters.systems.redis.server import PERSISTENCE, missing, redis_server, said
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
 OPTIONS = {
@@ -109,9 +109,9 @@ class Redis:
         """Whether the server responds to PING."""
         return await said(node.address, PORT, "PING") == ["PONG"]
 
-    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
         """The one server that clients use."""
-        return servers[0].name
+        return Leader(servers[0].name)
 
 
 def _chosen(options: Mapping[str, str]) -> dict[str, str]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from holdfast.harness.core.operations import NO_TOKEN
+
+if TYPE_CHECKING:
+    from redis import Redis
 
 ACQUIRE = """
 if redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
@@ -42,7 +45,7 @@ class Way(Protocol):
 class Published:
     """SET NX PX with a unique value, compare-and-delete in a script."""
 
-    def __init__(self, redis: Any, tokens: str) -> None:
+    def __init__(self, redis: Redis, tokens: str) -> None:
         self._tokens = tokens
         self._take = redis.register_script(ACQUIRE)
         self._renew = redis.register_script(RENEW)
@@ -80,7 +83,7 @@ class FixedValue:
 class GetThenDel:
     """Compares in the client, then deletes whatever the key has by then."""
 
-    def __init__(self, redis: Any) -> None:
+    def __init__(self, redis: Redis) -> None:
         self._redis = redis
         published = Published(redis, "none")
         self.take, self.renew = published.take, published.renew
@@ -92,7 +95,7 @@ class GetThenDel:
 class PlainDel:
     """Deletes without checking the owner."""
 
-    def __init__(self, redis: Any) -> None:
+    def __init__(self, redis: Redis) -> None:
         self._redis = redis
         published = Published(redis, "none")
         self.take, self.renew = published.take, published.renew
@@ -104,7 +107,7 @@ class PlainDel:
 class SetnxExpire:
     """Acquires the lock with one command and sets its time to live with the next."""
 
-    def __init__(self, redis: Any) -> None:
+    def __init__(self, redis: Redis) -> None:
         self._redis = redis
         published = Published(redis, "none")
         self.renew, self.free = published.renew, published.free

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Sequence
 
+from holdfast.clusters.systems.background import Background
 from holdfast.clusters.systems.redis import PORT
 from holdfast.clusters.systems.redis.resp import Link, NoAnswer, NotSent, Refused
 from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
@@ -45,7 +45,6 @@ RELEASE = """
 if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('del', KEYS[1])
 """
-T = TypeVar("T")
 
 
 class Redlock:
@@ -59,7 +58,7 @@ class Redlock:
         self._quorum = len(self._links) // 2 + 1
         self._rng = stream(setup.seed, "redlock rounds", setup.process)
         self._values: dict[int, int] = {}
-        self._tasks: dict[asyncio.Task[object], None] = {}
+        self._background = Background()
 
     async def open(self) -> None:
         """Nothing to wait for: unavailable servers are found later."""
@@ -78,7 +77,7 @@ class Redlock:
             try:
                 answer = await self._round(lock, value, ttl_ns)
             except asyncio.CancelledError:
-                self._background(self._give_back(lock, value))
+                self._background.start(self._give_back(lock, value))
                 raise
             if answer.outcome is Status.OK:
                 self._values[attempt] = value
@@ -116,10 +115,7 @@ class Redlock:
 
     async def close(self) -> None:
         """Closes the connections; keys live on until they expire."""
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._background.end()
         for link in self._links:
             link.close()
 
@@ -149,7 +145,7 @@ class Redlock:
         self, words: Sequence[str | int], decided: Callable[[Sequence[str]], bool]
     ) -> list[str]:
         """Sends to all servers at once; the votes up to the decision, others in the background."""
-        asked = [self._background(_vote(link, words)) for link in self._links]
+        asked = [self._background.start(_vote(link, words)) for link in self._links]
         votes: list[str] = []
         for vote in asyncio.as_completed(asked):
             votes.append(await vote)
@@ -172,12 +168,6 @@ class Redlock:
     def _value(self, grant: Grant) -> int:
         """The value of the round that won, also for a hold that has ended since."""
         return self._values.get(grant.attempt, grant.attempt * ROUNDS)
-
-    def _background(self, work: Coroutine[object, None, T]) -> asyncio.Task[T]:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks[task] = None
-        task.add_done_callback(lambda done: self._tasks.pop(done, None))
-        return task
 
 
 async def _vote(link: Link, words: Sequence[str | int]) -> str:

@@ -13,12 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from holdfast.clusters.systems.options import choose
-from holdfast.clusters.systems.presets import LEASE
+from holdfast.clusters.systems.presets import LEASE, kept
 from holdfast.clusters.systems.redis import PORT
 from holdfast.clusters.systems.redis.server import missing, redis_server, said
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.json_value import Json
-from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
 OPTIONS = {"persistence": ("always", "stock", "none")}
@@ -40,13 +40,7 @@ class RedlockSystem:
             LEASE,
             slip_ns=5 * MILLISECOND,
             recovery_ns=5 * SECOND,
-            keeps={
-                "mutual-exclusion": keeps_time,
-                "ownership": keeps_time,
-                "deadlock-freedom": reachable,
-                "orphan-freedom": reachable,
-                "no-hung-request": ("any",),
-            },
+            keeps=kept(keeps_time, reachable),
             sheet={
                 "owner identity": "a value unique to one round of one attempt",
                 "acquisition": "SET NX PX on all servers in parallel; more than half must succeed",
@@ -82,7 +76,7 @@ class RedlockSystem:
         """Whether the node responds to PING."""
         return await said(node.address, PORT, "PING") == ["PONG"]
 
-    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
         """There is none."""
         return None
 

@@ -14,6 +14,7 @@ import difflib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 
 from holdfast.clusters.systems.presets import LEASE_WITH_TOKENS
 from holdfast.clusters.systems.reference.client.connection import Link, NoAnswer, NotSent
@@ -22,7 +23,7 @@ from holdfast.clusters.systems.reference.options import KNOWN, read
 from holdfast.clusters.systems.reference.wire.frames import DEFAULT_PORT, Frame
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.core.ports import ABILITIES, Command, Node, Place
+from holdfast.harness.core.ports import ABILITIES, Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
 STATUS_S = 0.3
@@ -180,15 +181,15 @@ class ReferenceSystem:
         said = await status(node.address)
         return said is not None and said.get("leader") is not None
 
-    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
         """The node that reports to be the leader in the highest term; None if there is none."""
         asked = await asyncio.gather(*(status(server.address) for server in servers))
         leading = [
-            (int(said["term"]), server.name)
+            Leader(server.name, int(said["term"]))
             for server, said in zip(servers, asked, strict=True)
             if said is not None and said.get("role") == "leader"
         ]
-        return max(leading)[1] if leading else None
+        return max(leading, key=attrgetter("term"), default=None)
 
 
 SYSTEM = ReferenceSystem()

@@ -9,8 +9,8 @@ unknown.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
 
+from holdfast.clusters.systems.background import Background
 from holdfast.clusters.systems.reference.wire.frames import Frame
 from holdfast.clusters.systems.single.remote import NEVER_SENT, UNANSWERED, Remote
 from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
@@ -46,12 +46,12 @@ class SingleClient:
         self._rng = stream(setup.seed, "single client", setup.process)
         self._call_s = max(1.0, setup.lease_ns / 3e9)
         self._holds: dict[int, tuple[str, int]] = {}
-        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._background = Background()
         self._calls = 0
 
     async def open(self) -> None:
         """Nothing to wait for: a server that is away is found later."""
-        self._background(self._keep())
+        self._background.start(self._keep())
 
     async def acquire(
         self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, mode: Mode
@@ -62,7 +62,7 @@ class SingleClient:
         try:
             return await self._acquire(lock, attempt, ttl_ns, wait_ns)
         except asyncio.CancelledError:
-            self._background(self._give_up(lock, attempt))
+            self._background.start(self._give_up(lock, attempt))
             raise
 
     async def renew(self, grant: Grant, *, ttl_ns: int) -> Answer:
@@ -81,10 +81,7 @@ class SingleClient:
 
     async def close(self) -> None:
         """Closes the connection; leases run on."""
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._background.end()
         self._remote.close()
 
     async def _acquire(self, lock: str, attempt: int, ttl_ns: int, wait_ns: int) -> Answer:
@@ -179,11 +176,6 @@ class SingleClient:
         if held is not None:
             lock, token = held
             self._setup.tell(Op.LOST, attempt=attempt, lock=lock, text=reason, token=token)
-
-    def _background(self, work: Coroutine[object, None, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks[task] = None
-        task.add_done_callback(lambda done: self._tasks.pop(done, None))
 
 
 def _meant(answer: Frame, token: int, ttl_ns: int) -> Answer:

@@ -20,7 +20,7 @@ class TracedTable(Table):
         self._trace, self._host = trace, host
         trace.append(Started(name, host.run_ns()))
 
-    def answer(self, now_ns: int, question: Mapping[str, object]) -> dict[str, object]:
+    def answer(self, now_ns: int, question: Mapping[str, object]) -> Mapping[str, object]:
         """As `Table`."""
         said = super().answer(now_ns, question)
         step = Answered(self.name, self._host.run_ns(), now_ns, question, said)

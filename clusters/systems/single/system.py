@@ -20,7 +20,7 @@ from holdfast.clusters.systems.presets import LEASE_WITH_TOKENS
 from holdfast.clusters.systems.reference.system import known_options, server_command, status
 from holdfast.clusters.systems.reference.wire.frames import DEFAULT_PORT
 from holdfast.harness.core.clock import SECOND
-from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
 ALIVE = ("partition", "pause", "clock")
@@ -112,9 +112,9 @@ class SingleSystem:
         """Whether the node responds."""
         return await status(node.address) is not None
 
-    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
         """The first server, the only one in use."""
-        return servers[0].name if servers else None
+        return Leader(servers[0].name) if servers else None
 
 
 SYSTEM = SingleSystem()

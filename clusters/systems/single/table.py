@@ -6,9 +6,7 @@ number that no two acquires share. There is no queue: a client that waits polls.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from holdfast.clusters.systems.reference.service.request_validation import (
     MAX_NS,
@@ -17,6 +15,7 @@ from holdfast.clusters.systems.reference.service.request_validation import (
     text,
     whole,
 )
+from holdfast.clusters.systems.reference.wire.frames import Frame
 
 MAX_ENDED = 16384
 """attempts whose end is remembered: to return the reason, and to reject late requests"""
@@ -62,7 +61,7 @@ class Table:
         self._leases: dict[str, Lease] = {}
         self._ended: dict[tuple[str, int], tuple[str, int]] = {}
 
-    def answer(self, now_ns: int, question: Mapping[str, Any]) -> dict[str, Any]:
+    def answer(self, now_ns: int, question: Frame) -> Frame:
         """The response to one request; anything malformed is "bad-request"."""
         asked, wrong = command(question, REQUESTS)
         if wrong:
@@ -79,7 +78,7 @@ class Table:
                 return {"is": "state", "holds": fates}
         return {"is": "status", "name": self.name, "token": self.token}
 
-    def _acquire(self, now_ns: int, asked: Mapping[str, Any]) -> dict[str, Any]:
+    def _acquire(self, now_ns: int, asked: Frame) -> Frame:
         lock, attempt = asked["lock"], asked["attempt"]
         lease = self._live(now_ns, lock)
         if lease is None and (lock, attempt) in self._ended:
@@ -98,7 +97,7 @@ class Table:
             return {"is": "held", "owner": lease.owner}
         return {"is": "granted", "token": lease.token}
 
-    def _renew(self, now_ns: int, asked: Mapping[str, Any]) -> dict[str, Any]:
+    def _renew(self, now_ns: int, asked: Frame) -> Frame:
         lease = self._live(now_ns, asked["lock"])
         if lease is None or lease.attempt != asked["attempt"]:
             return self._not_holder(now_ns, asked)
@@ -108,7 +107,7 @@ class Table:
     def _ends_ns(self, now_ns: int, ttl_ns: int) -> int:
         return now_ns + ttl_ns if self.leases else _BIG
 
-    def _release(self, now_ns: int, asked: Mapping[str, Any]) -> dict[str, Any]:
+    def _release(self, now_ns: int, asked: Frame) -> Frame:
         lock, attempt = asked["lock"], asked["attempt"]
         lease = self._live(now_ns, lock)
         if lease is not None and lease.attempt == attempt:
@@ -137,7 +136,7 @@ class Table:
         if len(self._ended) > MAX_ENDED:
             del self._ended[next(iter(self._ended))]
 
-    def _not_holder(self, now_ns: int, asked: Mapping[str, Any]) -> dict[str, Any]:
+    def _not_holder(self, now_ns: int, asked: Frame) -> Frame:
         fate = self._fate(now_ns, asked["lock"], asked["attempt"])
         return {"is": "not-holder", "reason": fate}
 

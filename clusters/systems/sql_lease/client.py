@@ -8,16 +8,15 @@ that a lease outlives the session. An attempt is an owner of its own.
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from holdfast.clusters.systems.database_client import ASK_S, Failed, NoSession, Session
-from holdfast.harness.core.clock import MILLISECOND, SECOND, now_ns
-from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
+from holdfast.clusters.systems.polling import EXCLUSIVE_ONLY, HELD, Poller
+from holdfast.harness.core.clock import MILLISECOND
+from holdfast.harness.core.operations import Answer, Grant, Mode, Status
 from holdfast.harness.core.ports import ClientSetup
-from holdfast.harness.core.seeds import stream
 
 POLL_NS = (20 * MILLISECOND, 80 * MILLISECOND)
 MICROSECOND = 1000
@@ -48,8 +47,8 @@ class RowLease:
 
     def __init__(self, setup: ClientSetup, dialect: Dialect) -> None:
         self._address = setup.servers[0][1]
-        self._tell, self._name = setup.tell, setup.name
-        self._rng: random.Random = stream(setup.seed, "lease polls", setup.process)
+        self._name = setup.name
+        self._poller = Poller(setup, "lease polls", POLL_NS)
         self._dialect = dialect
         self._own_clock = setup.options.get("clock", "database") == "client"
         self._session: Session | None = None
@@ -63,30 +62,26 @@ class RowLease:
     ) -> Answer:
         """Polls until the row's time is over or the wait is."""
         if mode is not Mode.EXCLUSIVE:
-            return Answer(outcome=Status.FAIL, error="this lock is exclusive only")
-        deadline, owner = now_ns() + wait_ns, self._owner(attempt)
-        while True:
-            error = ""
+            return EXCLUSIVE_ONLY
+        owner = self._owner(attempt)
+
+        async def poll() -> Answer:
             try:
                 async with self._turn:
                     session = await self._opened()
                     words = self._timed(self._dialect.take)
                     lease_us = ttl_ns // MICROSECOND
                     row = await session.ask(words, lock, owner, lease_us, within_s=ASK_S)
-                if row and row[0] == owner:
-                    return Answer(outcome=Status.OK, ttl_ns=ttl_ns)
             except NoSession as failed:
-                error = str(failed)
+                return Answer(outcome=Status.FAIL, error=str(failed))
             except Failed as failed:
-                if failed.answer.outcome is not Status.FAIL:
-                    return _unknown(failed)
-                error = str(failed)
-            pause = self._rng.randrange(*POLL_NS)
-            if wait_ns >= 0 and now_ns() + pause >= deadline:
-                return Answer(outcome=Status.FAIL, error=error)
-            if not error:
-                self._tell(Op.WAITING, attempt=attempt, lock=lock, res=-1)
-            await asyncio.sleep(pause / SECOND)
+                rejected = failed.answer.outcome is Status.FAIL
+                return failed.answer if rejected else _unknown(failed)
+            if row and row[0] == owner:
+                return Answer(outcome=Status.OK, ttl_ns=ttl_ns)
+            return HELD
+
+        return await self._poller.until_async(lock, attempt, wait_ns, poll)
 
     async def renew(self, grant: Grant, *, ttl_ns: int) -> Answer:
         """Writes a new time; an ok proves that no other attempt was the owner since the grant."""

@@ -8,15 +8,16 @@ Tested with: Debian's PostgreSQL 15 and MariaDB 10.11, psycopg 3.3.9 and PyMySQL
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from holdfast.clusters.systems.mariadb.system import SYSTEM as MARIADB_SERVER
 from holdfast.clusters.systems.mariadb.system import MariaSystem
 from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.postgres.row.system import SYSTEM as POSTGRES_SERVER
 from holdfast.clusters.systems.postgres.system import PostgresSystem
-from holdfast.harness.core.clock import MILLISECOND, SECOND
-from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.clusters.systems.presets import LEASE, kept
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
 OPTIONS = {"clock": ("database", "client")}
@@ -44,26 +45,10 @@ class SqlLease:
     def promises(self, options: Mapping[str, str]) -> Promises:
         """Raises UsageError."""
         clock = choose(self.name, options, OPTIONS)["clock"]
-        return Promises(
-            purpose="correctness",
-            bound="lease",
-            renew_proves=True,
-            release_proves=True,
-            release_once=True,
-            slip_ns=10 * MILLISECOND,
-            drift_ppm=1000,
-            tokens="none",
-            tokens_unique=False,
-            order="racing",
-            notice_ns=0,
+        return replace(
+            LEASE,
             recovery_ns=15 * SECOND,
-            keeps={
-                "mutual-exclusion": KEPT,
-                "ownership": KEPT,
-                "deadlock-freedom": KEPT,
-                "orphan-freedom": KEPT,
-                "no-hung-request": ("any",),
-            },
+            keeps=kept(KEPT, KEPT),
             sheet={
                 "owner identity": "the name of the attempt in the row",
                 "acquisition": "one statement that writes owner and time if the row's time is over;"
@@ -96,9 +81,9 @@ class SqlLease:
         """Whether the server opens a session."""
         return await self.server.ready(node, {})
 
-    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
         """The one server that clients use."""
-        return servers[0].name
+        return Leader(servers[0].name)
 
 
 POSTGRES = SqlLease(

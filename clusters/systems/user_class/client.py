@@ -7,17 +7,15 @@ module.
 from __future__ import annotations
 
 import inspect
-import random
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from holdfast.clusters.systems.polling import HELD, Poller
 from holdfast.harness.core.clock import MILLISECOND, SECOND, now_ns
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
+from holdfast.harness.core.operations import Answer, Grant, Mode, Status
 from holdfast.harness.core.ports import ClientSetup
-from holdfast.harness.core.seeds import stream
 
 POLL_NS = (5 * MILLISECOND, 25 * MILLISECOND)
 
@@ -31,7 +29,7 @@ class OwnClient:
         self._made = made
         self._setup = setup
         self._lock: Any = None
-        self._rng: random.Random = stream(setup.seed, "own polls", setup.process)
+        self._poller = Poller(setup, "own polls", POLL_NS)
 
     def open(self) -> None:
         """Create the object. An error ends the run: nothing can be tested."""
@@ -42,16 +40,7 @@ class OwnClient:
         ask = partial(self._lock.acquire, lock, str(attempt), ttl_ns / SECOND)
         if getattr(self._made, "waits", False):
             return granted(ask(None if wait_ns < 0 else wait_ns / SECOND), ttl_ns)
-        deadline = now_ns() + wait_ns
-        while True:
-            answer = granted(ask(), ttl_ns)
-            if answer.outcome is Status.OK:
-                return answer
-            pause = self._rng.randrange(*POLL_NS)
-            if wait_ns >= 0 and now_ns() + pause >= deadline:
-                return answer
-            self._setup.tell(Op.WAITING, attempt=attempt, lock=lock, res=-1)
-            time.sleep(pause / SECOND)
+        return self._poller.until(lock, attempt, wait_ns, lambda: granted(ask(), ttl_ns))
 
     def renew(self, grant: Grant, *, ttl_ns: int) -> Answer:
         """Renew the lease; a class without `renew` cannot, and reports that."""
@@ -78,7 +67,7 @@ def granted(told: object, ttl_ns: int) -> Answer:
     if told is True:
         return Answer(outcome=Status.OK, ttl_ns=ttl_ns)
     if told is False or told is None:
-        return Answer(outcome=Status.FAIL)
+        return HELD
     if isinstance(told, int):
         return Answer(outcome=Status.OK, token=told, ttl_ns=ttl_ns)
     return Answer(outcome=Status.INFO, error=f"acquire returned a {type(told).__name__}")

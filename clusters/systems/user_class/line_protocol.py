@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from holdfast.clusters.systems.user_class.client import OwnClient
@@ -19,7 +20,7 @@ from holdfast.harness.core.operations import NO_TOKEN, Answer, Grant, Mode, Stat
 from holdfast.harness.core.ports import ClientSetup
 
 
-def _answer(client: OwnClient, ask: dict[str, Any]) -> Answer:
+def _answer(client: OwnClient, ask: Mapping[str, Any]) -> Answer:
     lock, attempt, ttl_ns = ask["lock"], ask["attempt"], ask["lease_ms"] * MILLISECOND
     grant = Grant(lock=lock, attempt=attempt, token=NO_TOKEN, ttl_ns=ttl_ns, granted_at_ns=0)
     match ask["op"]:

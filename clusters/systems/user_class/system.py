@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from holdfast.clusters.systems.options import choose
+from holdfast.clusters.systems.presets import LEASE
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import PROPERTIES, Promises
 
 USUAL = ("mutual-exclusion", "ownership", "deadlock-freedom", "orphan-freedom", "no-hung-request")
@@ -30,6 +32,37 @@ CHOICES = {
     "purpose": ("correctness", "efficiency"),
 }
 """Values that a class may declare; the first is the default."""
+
+
+def declared(
+    chosen: Mapping[str, str],
+    *,
+    promises: Mapping[str, str | Sequence[str]] | None,
+    proves: bool,
+    evidence: str,
+) -> Promises:
+    """The promises of a user's lock: its values of CHOICES, and by default those of any lock."""
+    ordered = chosen["tokens"] == "ordered"
+    if promises is None:
+        promises = dict.fromkeys((*USUAL, *(WITH_TOKENS if ordered else ())), "any")
+    return replace(
+        LEASE,
+        purpose=chosen["purpose"],
+        bound=chosen["bound"],
+        tokens=chosen["tokens"],
+        order=chosen["order"],
+        renew_proves=proves,
+        release_proves=proves,
+        release_once=proves,
+        slip_ns=20 * MILLISECOND,
+        tokens_unique=ordered,
+        recovery_ns=5 * SECOND,
+        keeps={
+            prop: (kinds,) if isinstance(kinds, str) else tuple(kinds)
+            for prop, kinds in promises.items()
+        },
+        sheet={"evidence": evidence},
+    )
 
 
 class OwnSystem:
@@ -73,30 +106,12 @@ class OwnSystem:
 
     def promises(self, options: Mapping[str, str]) -> Promises:
         """What the class promises. UsageError for unknown options."""
-        made = self._made
         self._options(options)
-        tokens = getattr(made, "tokens", "none")
-        usual = (*USUAL, *(WITH_TOKENS if tokens == "ordered" else ()))
-        said: Mapping[str, Any] = getattr(made, "promises", dict.fromkeys(usual, "any"))
-        proves = bool(getattr(made, "proves", True))
-        return Promises(
-            purpose=getattr(made, "purpose", "correctness"),
-            bound=getattr(made, "bound", "lease"),
-            renew_proves=proves,
-            release_proves=proves,
-            release_once=proves,
-            slip_ns=20 * MILLISECOND,
-            drift_ppm=1000,
-            tokens=tokens,
-            tokens_unique=tokens == "ordered",
-            order=getattr(made, "order", "racing"),
-            notice_ns=0,
-            recovery_ns=5 * SECOND,
-            keeps={
-                prop: (kinds,) if isinstance(kinds, str) else tuple(kinds)
-                for prop, kinds in said.items()
-            },
-            sheet={"evidence": f"{self._name}, a class of the user"},
+        return declared(
+            {name: getattr(self._made, name, values[0]) for name, values in CHOICES.items()},
+            promises=getattr(self._made, "promises", None),
+            proves=bool(getattr(self._made, "proves", True)),
+            evidence=f"{self._name}, a class of the user",
         )
 
     def _options(self, options: Mapping[str, str]) -> dict[str, str]:
@@ -135,9 +150,9 @@ class OwnSystem:
             return False
         return True
 
-    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
         """The first server: the leader of an unknown protocol cannot be queried."""
-        return servers[0].name if servers else None
+        return Leader(servers[0].name) if servers else None
 
 
 def __getattr__(name: str) -> OwnSystem:

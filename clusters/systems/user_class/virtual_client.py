@@ -6,17 +6,16 @@ an unknown outcome with that reason; `refusal` finds it before a run.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from holdfast.clusters.backends.sim.forbidden_calls import ForbiddenCall, watched
+from holdfast.clusters.systems.polling import Poller
 from holdfast.clusters.systems.user_class.client import POLL_NS, granted, made_with, takes_clock
 from holdfast.harness.core.clock import SECOND
-from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
+from holdfast.harness.core.operations import Answer, Grant, Mode, Status
 from holdfast.harness.core.ports import ClientSetup
-from holdfast.harness.core.seeds import stream
 
 
 class VirtualOwnClient:
@@ -28,7 +27,7 @@ class VirtualOwnClient:
         self._lock: Any = None
         assert setup.clock is not None
         self._clock = setup.clock
-        self._rng = stream(setup.seed, "own polls", setup.process)
+        self._poller = Poller(setup, "own polls", POLL_NS)
 
     def _now(self) -> float:
         """The same for all clients: the state that they share has one clock."""
@@ -43,16 +42,11 @@ class VirtualOwnClient:
     ) -> Answer:
         """Ask until it is granted or the wait is over."""
         ask = partial(self._lock.acquire, lock, str(attempt), ttl_ns / SECOND)
-        deadline = self._now() + wait_ns / SECOND
-        while True:
-            answer = granted(_inside(ask), ttl_ns)
-            if answer.outcome is Status.OK:
-                return answer
-            pause = self._rng.randrange(*POLL_NS) / SECOND
-            if wait_ns >= 0 and self._now() + pause >= deadline:
-                return answer
-            self._setup.tell(Op.WAITING, attempt=attempt, lock=lock, res=-1)
-            await asyncio.sleep(pause)
+
+        async def poll() -> Answer:
+            return granted(_inside(ask), ttl_ns)
+
+        return await self._poller.until_async(lock, attempt, wait_ns, poll)
 
     async def renew(self, grant: Grant, *, ttl_ns: int) -> Answer:
         """Ask for the lease to run on; a class without `renew` cannot, and says so."""

@@ -17,12 +17,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from holdfast.clusters.systems.options import choose
+from holdfast.clusters.systems.options import choose, refuse_loopback
 from holdfast.clusters.systems.presets import LEASE_WITH_TOKENS
+from holdfast.clusters.systems.response import response
 from holdfast.clusters.systems.zookeeper import ELECTION_PORT, FOLLOW_PORT, LONGEST_MS, PORT
 from holdfast.harness.core.clock import SECOND
-from holdfast.harness.core.errors import EnvironmentFailed
-from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
 OPTIONS = {
@@ -38,7 +38,6 @@ JARS = ("/usr/share/java/zookeeper.jar", "/usr/share/java/slf4j-simple.jar")
 MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 JVM = ("-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 STATUS_S = 0.5
-LOOPBACK = "127."
 KEPT = (
     "mutual-exclusion",
     "durable-grants",
@@ -79,11 +78,7 @@ class ZooKeeper:
     ) -> Command:
         """One server; its data is data/<node> in the run's folder."""
         chosen = choose("zookeeper", options, OPTIONS)
-        if len(servers) > 1 and node.address.startswith(LOOPBACK):
-            raise EnvironmentFailed(
-                "zookeeper: its servers must reach each other by the same addresses, which"
-                " proxies on loopback cannot provide; use --backend docker, or --nodes 1"
-            )
+        refuse_loopback("zookeeper", node, servers)
         data = place.run_dir / "data" / node.name
         data.mkdir(parents=True, exist_ok=True)
         names = [server.name for server in servers]
@@ -114,29 +109,26 @@ class ZooKeeper:
         """Whether the server serves: standalone, as a follower, or as the leader."""
         return await mode(node.address) in ("standalone", "follower", "leader")
 
-    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
         """The server that reports to lead; None without one. Of two, the first that reports so."""
-        modes = await asyncio.gather(*(mode(server.address) for server in servers))
-        for server, said in zip(servers, modes, strict=True):
-            if said in ("leader", "standalone"):
-                return server.name
+        asked = await asyncio.gather(*(said(server.address) for server in servers))
+        for server, told in zip(servers, asked, strict=True):
+            if told.get("Mode") in ("leader", "standalone"):
+                # The upper half of a transaction's number is the epoch of the leader that made it.
+                return Leader(server.name, int(told.get("Zxid", "0"), 16) >> 32)
         return None
 
 
 async def mode(address: str) -> str:
     """A server's reported mode; empty if it does not serve."""
-    try:
-        async with asyncio.timeout(STATUS_S):
-            reader, writer = await asyncio.open_connection(address, PORT)
-            try:
-                writer.write(b"srvr")
-                said = (await reader.read(4096)).decode(errors="replace")
-            finally:
-                writer.close()
-    except (OSError, TimeoutError):
-        return ""
-    lines = [line for line in said.splitlines() if line.startswith("Mode: ")]
-    return lines[0].removeprefix("Mode: ").strip() if lines else ""
+    return (await said(address)).get("Mode", "")
+
+
+async def said(address: str) -> dict[str, str]:
+    """A server's own report, value by name; empty if it does not respond."""
+    text = (await response(address, PORT, b"srvr", STATUS_S)).decode(errors="replace")
+    pairs = (line.partition(": ") for line in text.splitlines())
+    return {name: value.strip() for name, colon, value in pairs if colon}
 
 
 def _config(node: Node, servers: Sequence[Node], data: Path, tick_ms: int) -> str:

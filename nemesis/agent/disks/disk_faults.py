@@ -51,13 +51,15 @@ class Power:
             raise Refused(f"power {'+'.join(nodes)}: no live process; restart it first")
         for node in nodes:
             processes.stop(self._world.node(node).roots)
-        try:
-            times = [t_ns for disk in mounted.values() for t_ns in disk.cut()]
-            shut = {node: loop_mount.is_shut_down(disk.at) for node, disk in mounted.items()}
-            # A process that waits for a frozen disk cannot be killed.
-            frozen = [node for node, disk in mounted.items() if loop_mount.thaw(disk.at)]
-        finally:
-            self._kills.inject(fault, args)
+        times: list[int] = []
+        for disk in mounted.values():
+            # A disk that kept its power is told by `shut`: the nodes have stopped already.
+            with suppress(OSError):
+                times += disk.cut()
+        shut = {node: loop_mount.is_shut_down(disk.at) for node, disk in mounted.items()}
+        # A process that waits for a frozen disk cannot be killed.
+        frozen = [node for node, disk in mounted.items() if loop_mount.thaw(disk.at)]
+        self._kills.inject(fault, args)
         for node, disk in mounted.items():
             full = disk.is_full
             disk.recover()
@@ -65,7 +67,10 @@ class Power:
                 loop_mount.freeze(disk.at)
             if full:
                 disk.fill()
-        self._lost[fault] = {"cut_ns": [min(times), max(times)], "shut down": {**shut}}
+        self._lost[fault] = {
+            "cut_ns": [min(times), max(times)] if times else [],
+            "shut down": {**shut},
+        }
         return self.observe(fault)
 
     def observe(self, fault: str) -> Evidence:

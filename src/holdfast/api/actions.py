@@ -115,12 +115,12 @@ def _foreign(history: Any) -> ForeignHistory:
     return read_from(io.BytesIO(lines), "the history", "jsonl")
 
 
-def _missing(value: Any) -> bool:
+def _missing(value: object) -> bool:
     """NA, NaN and None, which a data frame has where an event has no such field."""
     return value is None or value is getattr(value, "NA", object()) or value != value
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """numpy's numbers as Python's."""
     if hasattr(value, "item"):
         return value.item()

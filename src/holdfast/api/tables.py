@@ -31,7 +31,7 @@ def _pandas() -> Any:
 
 
 Row = TypeVar("Row")
-Columns = Mapping[str, tuple[str, Callable[[Row], Any]]]
+Columns = Mapping[str, tuple[str, Callable[[Row], object]]]
 """Name of a column -> its type, and how its value is taken from a row."""
 
 

@@ -240,95 +240,80 @@ HOSTS = f"{_B}.ssh.hosts_file:read"
 """Reader of a hosts file."""
 
 _W = "holdfast.workloads"
-_WORKLOADS: dict[str, WorkloadRow] = {
-    "critical-section": WorkloadRow(
-        entry=f"{_W}.kinds.critical_section",
-        says="acquires, writes several times without checking the lease, releases",
-    ),
-    "lost-update": WorkloadRow(
-        entry=f"{_W}.kinds.lost_update", says="read-modify-write of one value under the lock"
-    ),
-    "renewal": WorkloadRow(
-        entry=f"{_W}.kinds.renewal",
-        says="holds for several leases and renews at a third of the lease",
-    ),
-    "paced": WorkloadRow(
-        entry=f"{_W}.kinds.paced", says="acquires at a fixed rate (open loop), or back to back"
-    ),
-    "try-lock": WorkloadRow(
-        entry=f"{_W}.kinds.try_lock", says="tries once without waiting; works if granted"
-    ),
-    "read-write": WorkloadRow(
-        entry=f"{_W}.kinds.read_write",
-        says="readers share the lock and read; a writer holds it exclusively",
-        needs=("shared",),
-    ),
-    "semaphore": WorkloadRow(
-        entry=f"{_W}.kinds.semaphore", says="acquires permits (--set permits=2)", needs=("permits",)
-    ),
-    "hierarchy": WorkloadRow(
-        entry=f"{_W}.kinds.hierarchy",
-        says="locks subtrees and writes to their leaves",
-        needs=("subtrees",),
-    ),
-    "reentrant": WorkloadRow(
-        entry=f"{_W}.kinds.reentrant", says="acquires again while holding", needs=("reentry",)
-    ),
-    "queries": WorkloadRow(
-        entry=f"{_W}.kinds.queries",
-        says="queries holder and queue position; acquires if there was no hold since the query",
-        needs=("queries", "condition"),
-    ),
-    "sequencers": WorkloadRow(
-        entry=f"{_W}.kinds.sequencers",
-        says="checks the sequencers of its holds",
-        needs=("sequencers",),
-    ),
-    "duplicate-request": WorkloadRow(
-        entry=f"{_W}.kinds.duplicate_request", says="sends writes twice, as after a timeout"
-    ),
-    "singleton-job": WorkloadRow(
-        entry=f"{_W}.kinds.singleton_job",
-        says="one client does each job (--set mark=1: marks it done after its effect)",
-    ),
-    "leader-election": WorkloadRow(
-        entry=f"{_W}.kinds.leader_election",
-        says="the holder is the leader, for long terms; the token is the term",
-    ),
-    "crowd": WorkloadRow(
-        entry=f"{_W}.kinds.crowd", says="many identical clients with short holds (thundering herd)"
-    ),
-    "retry-storm": WorkloadRow(
-        entry=f"{_W}.kinds.retry_storm",
-        says="most clients retry at once (--set backoff_ms=20: random backoff), a few wait",
-    ),
-    "slow-dependency": WorkloadRow(
-        entry=f"{_W}.kinds.slow_dependency",
-        says="holds across a call that may outlast the lease (--set renews=1: renews meanwhile)",
-    ),
-    "shared-client-id": WorkloadRow(
-        entry=f"{_W}.kinds.shared_client_id",
-        says="clients with one id that repeat release and renew after losing the lock",
-    ),
-    "many-locks": WorkloadRow(
-        entry=f"{_W}.kinds.many_locks",
-        says="holds one lock and acquires another, in random order (--set ordered=1: fixed order)",
-        locks=2,
-    ),
-    "priority-flood": WorkloadRow(
-        entry=f"{_W}.kinds.priority_flood",
-        says="endless high-priority requests and a few low-priority ones (--set queue=priority)",
-        needs=("priorities",),
-    ),
-    "manual-recovery": WorkloadRow(
-        entry=f"{_W}.kinds.manual_recovery",
-        says="an owner hangs while its lease is renewed; an operator frees the lock by force",
-        needs=("queries", "force-unlock"),
-    ),
-    "abandoned": WorkloadRow(entry=f"{_W}.kinds.abandoned", says="owners that die while holding"),
-}
+
+
+def _workload(
+    name: str, says: str, needs: tuple[str, ...] = (), locks: int = 1
+) -> tuple[str, WorkloadRow]:
+    """A name and its row, whose entry is the module of that name: `client`, `ASKS`."""
+    entry = f"{_W}.kinds.{name.replace('-', '_')}"
+    return name, WorkloadRow(entry=entry, says=says, needs=needs, locks=locks)
+
+
+_WORKLOADS = dict(
+    (
+        _workload(
+            "critical-section",
+            "acquires, writes several times without checking the lease, releases",
+        ),
+        _workload("lost-update", "read-modify-write of one value under the lock"),
+        _workload("renewal", "holds for several leases and renews at a third of the lease"),
+        _workload("paced", "acquires at a fixed rate (open loop), or back to back"),
+        _workload("try-lock", "tries once without waiting; works if granted"),
+        _workload(
+            "read-write",
+            "readers share the lock and read; a writer holds it exclusively",
+            needs=("shared",),
+        ),
+        _workload("semaphore", "acquires permits (--set permits=2)", needs=("permits",)),
+        _workload("hierarchy", "locks subtrees and writes to their leaves", needs=("subtrees",)),
+        _workload("reentrant", "acquires again while holding", needs=("reentry",)),
+        _workload(
+            "queries",
+            "queries holder and queue position; acquires if there was no hold since the query",
+            needs=("queries", "condition"),
+        ),
+        _workload("sequencers", "checks the sequencers of its holds", needs=("sequencers",)),
+        _workload("duplicate-request", "sends writes twice, as after a timeout"),
+        _workload(
+            "singleton-job",
+            "one client does each job (--set mark=1: marks it done after its effect)",
+        ),
+        _workload(
+            "leader-election", "the holder is the leader, for long terms; the token is the term"
+        ),
+        _workload("crowd", "many identical clients with short holds (thundering herd)"),
+        _workload(
+            "retry-storm",
+            "most clients retry at once (--set backoff_ms=20: random backoff), a few wait",
+        ),
+        _workload(
+            "slow-dependency",
+            "holds across a call that may outlast the lease (--set renews=1: renews meanwhile)",
+        ),
+        _workload(
+            "shared-client-id",
+            "clients with one id that repeat release and renew after losing the lock",
+        ),
+        _workload(
+            "many-locks",
+            "holds one lock and acquires another, in random order (--set ordered=1: fixed order)",
+            locks=2,
+        ),
+        _workload(
+            "priority-flood",
+            "endless high-priority requests and a few low-priority ones (--set queue=priority)",
+            needs=("priorities",),
+        ),
+        _workload(
+            "manual-recovery",
+            "an owner hangs while its lease is renewed; an operator frees the lock by force",
+            needs=("queries", "force-unlock"),
+        ),
+        _workload("abandoned", "owners that die while holding"),
+    )
+)
 WORKLOADS: Table[WorkloadRow] = Table("workloads", _WORKLOADS)
-"""A workload's entry is its module: `client` and `ASKS` are found in it."""
 
 PROBE = f"{_W}.probe:client"
 RESOURCE_MAIN = f"{_W}.resource.server"
@@ -344,119 +329,71 @@ RESOURCES: dict[str, str] = {
 }
 RESOURCES_WITH_TOKENS = ("fenced", "strict")
 
-_N = "holdfast.nemesis"
-_NEMESES: dict[str, NemesisRow] = {
-    "partition": NemesisRow(
-        entry=f"{_N}.kinds.partition:NEMESIS", says="drop packets between nodes"
-    ),
-    "pause": NemesisRow(
-        entry=f"{_N}.kinds.pause:NEMESIS", says="stop processes (SIGSTOP), resume later"
-    ),
-    "kill": NemesisRow(
-        entry=f"{_N}.kinds.kill:NEMESIS", says="kill processes (SIGKILL), restart later"
-    ),
-    "clock": NemesisRow(
-        entry=f"{_N}.kinds.clock:NEMESIS", says="step, drift or strobe a process's wall clock"
-    ),
-    "reply-loss": NemesisRow(
-        entry=f"{_N}.kinds.reply_loss:NEMESIS",
-        says="drop a reply after the server processed the request, then reset the connection",
-    ),
-    "reset": NemesisRow(
-        entry=f"{_N}.kinds.reset:NEMESIS",
-        says="reset a client's connection before its request arrives",
-    ),
-    "delay": NemesisRow(entry=f"{_N}.kinds.delay:NEMESIS", says="delay replies to a client"),
-    "black-hole": NemesisRow(
-        entry=f"{_N}.kinds.black_hole:NEMESIS", says="drop everything on a client's connections"
-    ),
-    "hang-up": NemesisRow(
-        entry=f"{_N}.kinds.hang_up:NEMESIS",
-        says="close a client's connections from the server's side, idle or not",
-    ),
-    "cancel": NemesisRow(
-        entry=f"{_N}.kinds.cancel:NEMESIS",
-        says="cancel a client's running call",
-    ),
-    "stall": NemesisRow(
-        entry=f"{_N}.kinds.stall:NEMESIS",
-        says="stall the thread that makes a client's calls",
-    ),
-    "fork": NemesisRow(
-        entry=f"{_N}.kinds.fork:NEMESIS",
-        says="fork a client's process while it holds; the child exits or lives on",
-    ),
-    "slow-links": NemesisRow(
-        entry=f"{_N}.kinds.slow_links:NEMESIS",
-        says="delay frames between nodes, in one direction or both (simulator only)",
-    ),
-    "freeze": NemesisRow(
-        entry=f"{_N}.kinds.freeze:NEMESIS",
-        says="stop processes in the middle of a send, so that it leaves late",
-    ),
-    "freeze-write": NemesisRow(
-        entry=f"{_N}.kinds.freeze_write:NEMESIS",
-        says="stop servers in the middle of a disk write",
-    ),
-    "syscall": NemesisRow(
-        entry=f"{_N}.kinds.syscall:NEMESIS",
-        says="freeze, delay, fail, skip, tear or kill at a chosen system call",
-    ),
-    "failpoint": NemesisRow(
-        entry=f"{_N}.kinds.failpoint:NEMESIS",
-        says="hold the first thread that calls a chosen function of a program, or all threads",
-    ),
-    "power": NemesisRow(
-        entry=f"{_N}.kinds.power:NEMESIS",
-        says="cut the power of servers: what was not synced is lost; restart later",
-    ),
-    "disk-hang": NemesisRow(
-        entry=f"{_N}.kinds.disk_hang:NEMESIS", says="freeze disks: every write and sync waits"
-    ),
-    "disk-full": NemesisRow(
-        entry=f"{_N}.kinds.disk_full:NEMESIS", says="take all free space of disks"
-    ),
-    "disk-slow": NemesisRow(
-        entry=f"{_N}.kinds.disk_slow:NEMESIS", says="delay every sync to a disk"
-    ),
-    "disk-error": NemesisRow(
-        entry=f"{_N}.kinds.disk_error:NEMESIS", says="fail syncs or writes with EIO or ENOSPC"
-    ),
-    "sync-lie": NemesisRow(
-        entry=f"{_N}.kinds.sync_lie:NEMESIS",
-        says="report syncs as done without making them, then cut the power",
-    ),
-    "torn-write": NemesisRow(
-        entry=f"{_N}.kinds.torn_write:NEMESIS",
-        says="kill servers in the middle of a disk write, which stays incomplete",
-    ),
+_NEMESES = {
+    "partition": "drop packets between nodes",
+    "pause": "stop processes (SIGSTOP), resume later",
+    "kill": "kill processes (SIGKILL), restart later",
+    "clock": "step, drift or strobe a process's wall clock",
+    "reply-loss": "drop a reply after the server processed the request, then reset the connection",
+    "reset": "reset a client's connection before its request arrives",
+    "delay": "delay replies to a client",
+    "black-hole": "drop everything on a client's connections",
+    "hang-up": "close a client's connections from the server's side, idle or not",
+    "cancel": "cancel a client's running call",
+    "stall": "stall the thread that makes a client's calls",
+    "fork": "fork a client's process while it holds; the child exits or lives on",
+    "slow-links": "delay frames between nodes, in one direction or both (simulator only)",
+    "freeze": "stop processes in the middle of a send, so that it leaves late",
+    "freeze-write": "stop servers in the middle of a disk write",
+    "syscall": "freeze, delay, fail, skip, tear or kill at a chosen system call",
+    "failpoint": "hold the first thread that calls a chosen function of a program, or all threads",
+    "power": "cut the power of servers: what was not synced is lost; restart later",
+    "disk-hang": "freeze disks: every write and sync waits",
+    "disk-full": "take all free space of disks",
+    "disk-slow": "delay every sync to a disk",
+    "disk-error": "fail syncs or writes with EIO or ENOSPC",
+    "sync-lie": "report syncs as done without making them, then cut the power",
+    "torn-write": "kill servers in the middle of a disk write, which stays incomplete",
 }
-NEMESES: Table[NemesisRow] = Table("nemeses", _NEMESES)
+"""Nemesis -> its summary; it is NEMESIS of the module of its name."""
+NEMESES: Table[NemesisRow] = Table(
+    "nemeses",
+    {
+        name: NemesisRow(
+            entry=f"holdfast.nemesis.kinds.{name.replace('-', '_')}:NEMESIS", says=says
+        )
+        for name, says in _NEMESES.items()
+    },
+)
 
 _C = "holdfast.checkers"
-_CHECKERS: dict[str, str] = {
-    "mutual-exclusion": f"{_C}.properties.mutual_exclusion:check",
-    "no-stale-write": f"{_C}.properties.no_stale_write:check",
-    "no-expired-write": f"{_C}.properties.no_expired_write:check",
-    "no-lost-update": f"{_C}.properties.no_lost_update:check",
-    "applied-once": f"{_C}.properties.applied_once:check",
-    "exactly-once-job": f"{_C}.properties.exactly_once_job:check",
-    "token-order": f"{_C}.properties.token_order:check",
-    "durable-grants": f"{_C}.properties.durable_grants:check",
-    "ownership": f"{_C}.properties.ownership:check",
-    "loss-notice": f"{_C}.properties.loss_notice:check",
-    "grant-notice": f"{_C}.properties.grant_notice:check",
-    "deadlock-freedom": f"{_C}.properties.deadlock_freedom:check",
-    "orphan-freedom": f"{_C}.properties.orphan_freedom:check",
-    "no-hung-request": f"{_C}.properties.no_hung_request:check",
-    "no-multi-lock-deadlock": f"{_C}.properties.no_multi_lock_deadlock:check",
-    "starvation-freedom": f"{_C}.properties.starvation_freedom:check",
-    "bounded-bypass": f"{_C}.properties.bounded_bypass:check",
-    "no-false-rejection": f"{_C}.properties.no_false_rejection:check",
-    "bounded-wait": f"{_C}.properties.bounded_wait:check",
-    "truthful-queries": f"{_C}.properties.truthful_queries:check",
-}
-CHECKERS: Table[str] = Table("checkers", _CHECKERS)
+_CHECKERS = (
+    "mutual-exclusion",
+    "no-stale-write",
+    "no-expired-write",
+    "no-lost-update",
+    "applied-once",
+    "exactly-once-job",
+    "token-order",
+    "durable-grants",
+    "ownership",
+    "loss-notice",
+    "grant-notice",
+    "deadlock-freedom",
+    "orphan-freedom",
+    "no-hung-request",
+    "no-multi-lock-deadlock",
+    "starvation-freedom",
+    "bounded-bypass",
+    "no-false-rejection",
+    "bounded-wait",
+    "truthful-queries",
+)
+"""Properties; the checker of each is `check` of the module of its name."""
+CHECKERS: Table[str] = Table(
+    "checkers",
+    {prop: f"{_C}.properties.{prop.replace('-', '_')}:check" for prop in _CHECKERS},
+)
 SIM_UNGUARD = f"{_B}.sim.values:unguard"
 EVIDENCE = f"{_C}.evidence.summary:evidence"
 DRAWN = f"{_C}.evidence.plot_data:drawn"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from holdfast import catalogue
@@ -19,18 +19,21 @@ def suited_to(system: object, promises: Promises) -> str:
     return "fenced" if promises.tokens != "none" else "unfenced"
 
 
-def with_kinds(promises: Promises, planned: Collection[str] = ()) -> Promises:
-    """The promises with every kind of fault by its name, CLIENT_SIDE replaced; "any" too, where one
-    of the `planned` kinds is hardware that lies."""
-    traits = {
-        name: catalogue.NEMESES[name].traits
-        for name in dict.fromkeys((*catalogue.NEMESES, *planned))
-    }
+Planned = tuple[str, Mapping[str, str]]
+"""A kind of fault in a plan, and its options."""
+
+
+def with_kinds(promises: Promises, planned: Collection[Planned] = ()) -> Promises:
+    """The promises with every kind of fault by its name, CLIENT_SIDE replaced; "any" too, where
+    hardware lies in a `planned` fault."""
+    names = dict.fromkeys((*catalogue.NEMESES, *(name for name, _ in planned)))
+    traits = {name: catalogue.NEMESES[name].traits for name in names}
     kinds = {
         CLIENT_SIDE: [n for n, kind in traits.items() if kind.on_connections or kind.in_client]
     }
-    if any(traits[name].lies for name in planned):
-        kinds["any"] = [name for name, kind in traits.items() if not kind.lies]
+    lying = {name for name, options in planned if traits[name].lie_with(options)}
+    if lying:
+        kinds["any"] = [name for name, kind in traits.items() if not kind.lies | (name in lying)]
     keeps = {
         prop: tuple(one for kind in kept for one in kinds.get(kind, (kind,)))
         for prop, kept in promises.keeps.items()

@@ -2,11 +2,37 @@
 
 from __future__ import annotations
 
-from holdfast.catalogue.findings_elsewhere import ELSEWHERE
-from holdfast.catalogue.findings_on_redis import ON_REDIS
-from holdfast.catalogue.rows import Finding
+from pathlib import Path
 
-FINDINGS: dict[str, Finding] = {**ON_REDIS, **ELSEWHERE}
+import msgspec
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A bug reproduced in a published package.
+
+    breaks   the property that comes out VIOLATED
+    says     the bug, one sentence
+    command  the words after `holdfast run`, without --seed
+    seen     (k, n): violated in k of n runs, with seeds 1 to n
+    cited    where it was reported
+    fixed    release in which it is fixed, "" if unknown; clean: (k, n) violated with it
+    quick    `make test-docker` reproduces it
+    """
+
+    package: str
+    breaks: str
+    says: str
+    command: str
+    seen: tuple[int, int]
+    cited: str
+    fixed: str = ""
+    clean: tuple[int, int] = (0, 0)
+    quick: bool = False
+
+
+FINDINGS = msgspec.toml.decode(
+    Path(__file__).with_name("findings.toml").read_bytes(), type=dict[str, Finding]
+)
 
 NOT_SHOWN = (
     "redlock-py==1.0.8: an acquire raises although it has a quorum (redlock-py PR 27): while one"
@@ -32,9 +58,9 @@ def page() -> str:
     lines = [
         "# Bugs reproduced in published packages",
         "",
-        "Generated from `catalogue/findings.py`; `holdfast list findings` is the short form.",
+        "Generated from `catalogue/findings.toml`; `holdfast list findings` is the short form.",
         "Packages are unmodified, and no command contains knowledge of the bug. *Reproduced* is",
-        "the number of violated runs, with seeds 1, 2, ..., on a busy machine with two cores.",
+        "the number of violated runs, each with another seed, on a busy machine.",
         "Locks with a lease promise nothing after its end, so overlaps are judged within the",
         "claimed time only. If no fixed release is listed, we know of none.",
         "",

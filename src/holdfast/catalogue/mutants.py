@@ -1,420 +1,63 @@
 """Planted bugs (mutants) that the checkers must find; off unless a run names one.
 
-A literal table: the bug, the property that it violates, and the number of swarm seeds within which
-it must be found. The code of a bug is in the folder of the component that it changes.
+The table is `mutants.toml`: the bug, the property that it violates, and the number of swarm seeds
+within which it must be found.
 """
 
 from __future__ import annotations
 
-from holdfast.catalogue.mutant_row import ASSERTION, TRACE, Mutant
-from holdfast.catalogue.mutants_elsewhere import ELSEWHERE
+from pathlib import Path
 
-MUTANTS: dict[str, Mutant] = {
-    **ELSEWHERE,
-    "release-by-lock": Mutant(
-        part="reference",
-        area="lease",
-        says="a release or renewal applies to the current holder, not to the requester",
-        breaks="ownership",
-        seeds=100,
-    ),
-    "lost-wake-up": Mutant(
-        part="reference",
-        area="queue",
-        says="when a lease expires, the first waiter is not woken",
-        breaks="deadlock-freedom",
-        seeds=300,
-    ),
-    "token-reset": Mutant(
-        part="reference",
-        area="consensus",
-        says="the token counter is not in the snapshot: after a restart tokens begin at 1",
-        breaks="token-order",
-        seeds=100,
-    ),
-    "forgotten-holder": Mutant(
-        part="reference",
-        area="consensus",
-        says="holders are not in the snapshot: after a restart every lock is free",
-        breaks="token-order",
-        seeds=300,
-    ),
-    "wall-clock": Mutant(
-        part="reference",
-        area="lease",
-        says="leases are measured on the wall clock, which can be set",
-        breaks="mutual-exclusion",
-        seeds=200,
-    ),
-    "early-expiry": Mutant(
-        part="reference",
-        area="lease",
-        says="a lease expires after 80% of the granted time",
-        breaks="mutual-exclusion",
-        seeds=100,
-    ),
-    "impatient-leader": Mutant(
-        part="reference",
-        area="consensus",
-        says="a new leader expires every lease that it finds",
-        breaks="mutual-exclusion",
-        seeds=200,
-    ),
-    "lone-commit": Mutant(
-        part="reference",
-        area="consensus",
-        says="a leader responds before a majority has the entry on disk",
-        breaks="token-order",
-        seeds=200,
-    ),
-    "blind-vote": Mutant(
-        part="reference",
-        area="consensus",
-        says="a node votes for a candidate whose log lacks committed entries",
-        breaks=ASSERTION,
-        seeds=300,
-    ),
-    "writer-beside-readers": Mutant(
-        part="reference",
-        area="terms",
-        says="a writer is granted the lock while readers hold it",
-        breaks="mutual-exclusion",
-        seeds=200,
-    ),
-    "greedy-readers": Mutant(
-        part="reference",
-        area="terms",
-        says="readers are granted forever while a writer waits",
-        breaks="starvation-freedom",
-        seeds=1500,
-    ),
-    "one-permit-more": Mutant(
-        part="reference",
-        area="terms",
-        says="a semaphore checks for one free permit, not for the requested number",
-        breaks="mutual-exclusion",
-        seeds=300,
-    ),
-    "outer-release": Mutant(
-        part="reference",
-        area="terms",
-        says="the first release of a reentrant hold frees the lock",
-        breaks="mutual-exclusion",
-        seeds=200,
-    ),
-    "fully-released": Mutant(
-        part="reference",
-        area="terms",
-        says="every release is answered as if it fully released the lock, an inner one too",
-        breaks="truthful-queries",
-        seeds=200,
-    ),
-    "reentry-by-name": Mutant(
-        part="reference",
-        area="terms",
-        says="reentry is decided by client name: another process with that name is let in",
-        breaks="mutual-exclusion",
-        seeds=400,
-    ),
-    "short-extension": Mutant(
-        part="reference",
-        area="lease",
-        says="a renewal confirms the requested lease and extends by half of it",
-        breaks="mutual-exclusion",
-        seeds=100,
-    ),
-    "unchecked-condition": Mutant(
-        part="reference",
-        area="terms",
-        says="a conditional acquire checks its condition before the wait, not after it",
-        breaks="truthful-queries",
-        seeds=600,
-    ),
-    "place-from-the-end": Mutant(
-        part="reference",
-        area="terms",
-        says="a query returns the number of waiters behind, not ahead",
-        breaks="truthful-queries",
-        seeds=500,
-    ),
-    "length-with-holder": Mutant(
-        part="reference",
-        area="terms",
-        says="asked for the length of a queue, it counts the holder too",
-        breaks="truthful-queries",
-        seeds=200,
-    ),
-    "length-without-first": Mutant(
-        part="reference",
-        area="terms",
-        says="asked for the length of a queue, it leaves out the first of it",
-        breaks="truthful-queries",
-        seeds=200,
-    ),
-    "age-since-renewal": Mutant(
-        part="reference",
-        area="terms",
-        says="a query returns the time since the last renewal, not since the grant",
-        breaks="truthful-queries",
-        seeds=200,
-    ),
-    "stale-metadata": Mutant(
-        part="reference",
-        area="terms",
-        says="a query returns the metadata of the lock's first hold",
-        breaks="truthful-queries",
-        seeds=400,
-    ),
-    "former-holder": Mutant(
-        part="reference",
-        area="terms",
-        says="a query returns the response to the previous query",
-        breaks="truthful-queries",
-        seeds=200,
-    ),
-    "last-come-first": Mutant(
-        part="reference",
-        area="queue",
-        says="a freed lock is granted to the latest waiter (LIFO)",
-        breaks="bounded-bypass",
-        seeds=200,
-    ),
-    "no-aging": Mutant(
-        part="reference",
-        area="queue",
-        says="a waiter that is overtaken by priority never gains priority",
-        breaks="starvation-freedom",
-        seeds=1300,
-    ),
-    "no-lock-delay": Mutant(
-        part="chubby",
-        area="session",
-        says="a lock is free immediately after its holder's session died",
-        breaks="mutual-exclusion",
-        seeds=100,
-    ),
-    "every-sequencer": Mutant(
-        part="reference",
-        area="terms",
-        says="a sequencer is reported valid if it was ever issued",
-        breaks="truthful-queries",
-        seeds=700,
-    ),
-    "parent-only": Mutant(
-        part="reference",
-        area="terms",
-        says="of a path only the parent and the children are checked for conflicts",
-        breaks="mutual-exclusion",
-        seeds=400,
-    ),
-    "forgotten-descendants": Mutant(
-        part="reference",
-        area="terms",
-        says="a path is granted while a descendant is held",
-        breaks="mutual-exclusion",
-        seeds=400,
-    ),
-    "blind-to-cycles": Mutant(
-        part="reference",
-        area="terms",
-        says="wait-for cycles are not detected",
-        breaks="no-multi-lock-deadlock",
-        seeds=1000,
-    ),
-    "small-quorum": Mutant(
-        part="reference",
-        area="consensus",
-        says="the quorum is computed without the two members added last",
-        breaks="token-order",
-        seeds=100,
-    ),
-    "late-disk": Mutant(
-        part="reference",
-        area="consensus",
-        says="entries are acknowledged immediately and fsynced once per second",
-        breaks="token-order",
-        seeds=300,
-    ),
-    "renewed-expiry": Mutant(
-        part="reference",
-        area="lease",
-        says="a pending expiry ends a lease that was renewed before it was applied",
-        breaks="loss-notice",
-        seeds=1000,
-    ),
-    "anyones-expiry": Mutant(
-        part="reference",
-        area="lease",
-        says="the expiry of a lease frees the lock even if a later owner holds it",
-        breaks="loss-notice",
-        seeds=1000,
-    ),
-    "forgotten-answers": Mutant(
-        part="reference",
-        area="session",
-        says="past responses are not in the snapshot: a retry is executed again",
-        breaks="deadlock-freedom",
-        seeds=5600,
-    ),
-    "unsaved-vote": Mutant(
-        part="reference",
-        area="consensus",
-        says="term and vote are not persisted",
-        breaks=ASSERTION,
-        seeds=2600,
-    ),
-    "counted-old-terms": Mutant(
-        part="reference",
-        area="consensus",
-        says="a leader commits entries of former terms by counting their copies",
-        breaks=TRACE,
-        seeds=300,
-    ),
-    "released-twice": Mutant(
-        part="reference",
-        area="terms",
-        says="a retried release ends one more entry of a reentrant hold",
-        breaks="mutual-exclusion",
-        seeds=4000,
-    ),
-    "kept-answers": Mutant(
-        part="reference",
-        area="session",
-        says="the answers of finished requests are kept forever: a memory leak",
-        breaks=TRACE,
-        seeds=300,
-    ),
-    "names-first": Mutant(
-        part="reference",
-        area="queue",
-        says="ties of priority are broken by the name of the client, not by arrival",
-        breaks=TRACE,
-        seeds=300,
-    ),
-    "counted-from-answer": Mutant(
-        part="reference",
-        area="client",
-        says="session time counts from a heartbeat's response, not from its request",
-        breaks="mutual-exclusion",
-        seeds=1000,
-    ),
-    "revive": Mutant(
-        part="reference",
-        area="lease",
-        says="renewing an expired lease revives it, even if a later owner holds the lock",
-        breaks="ownership",
-        seeds=500,
-    ),
-    "endless-lease": Mutant(
-        part="reference",
-        area="lease",
-        says="leases never expire",
-        breaks="deadlock-freedom",
-        seeds=100,
-    ),
-    "taken-twice": Mutant(
-        part="reference",
-        area="session",
-        says="a retried acquire is treated as a new request",
-        breaks="deadlock-freedom",
-        seeds=1100,
-    ),
-    "dead-predecessor": Mutant(
-        part="reference",
-        area="queue",
-        says="a waiter whose predecessor left the queue assumes that the lock is free",
-        breaks="mutual-exclusion",
-        seeds=100,
-    ),
-    "wrong-reason": Mutant(
-        part="reference",
-        area="session",
-        says="an operator's forced unlock is reported to the owner as an expiry",
-        breaks="loss-notice",
-        seeds=200,
-    ),
-    "zombie-waiter": Mutant(
-        part="reference",
-        area="session",
-        says="a waiter stays in the queue after its session ended, and is granted the lock",
-        breaks="deadlock-freedom",
-        seeds=1000,
-    ),
-    "lingering-holds": Mutant(
-        part="reference",
-        area="session",
-        says="the holds of an ended session stay",
-        breaks="deadlock-freedom",
-        seeds=100,
-    ),
-    "short-session": Mutant(
-        part="reference",
-        area="session",
-        says="a session expires after 25% of its promised time",
-        breaks="mutual-exclusion",
-        seeds=100,
-    ),
-    "connection-bound": Mutant(
-        part="reference",
-        area="session",
-        says="a hold ends with its client's connection, before its lease",
-        breaks="mutual-exclusion",
-        seeds=100,
-    ),
-    "silent-renewal": Mutant(
-        part="reference",
-        area="client",
-        says="a client renews once and then reports renewals that it did not send",
-        breaks="mutual-exclusion",
-        seeds=100,
-    ),
-    "deaf-waiter": Mutant(
-        part="reference",
-        area="client",
-        says="a client waits for its wake-up without polling and without a timeout",
-        breaks="no-hung-request",
-        seeds=100,
-    ),
-    "unread-answer": Mutant(
-        part="reference",
-        area="client",
-        says="a client treats any response to an acquire as a grant",
-        breaks="mutual-exclusion",
-        seeds=100,
-    ),
-    "former-state": Mutant(
-        part="reference",
-        area="queue",
-        says="a try is sometimes answered from the state before the release",
-        breaks="no-false-rejection",
-        seeds=400,
-    ),
-    "release-by-name": Mutant(
-        part="reference",
-        area="terms",
-        says="a release or renewal is authorized by client name: another process can do it",
-        breaks="ownership",
-        seeds=200,
-    ),
-    "unheard-loss": Mutant(
-        part="reference",
-        area="client",
-        says="a client drops a lost hold without a loss notification",
-        breaks="loss-notice",
-        seeds=1500,
-    ),
-    "late-word": Mutant(
-        part="reference",
-        area="client",
-        says="a client takes in the word of its grant three seconds after it came",
-        breaks="grant-notice",
-        seeds=1500,
-    ),
-    "courteous-tries": Mutant(
-        part="reference",
-        area="queue",
-        says="a try of a free lock yields to another recent try: livelock",
-        breaks="starvation-freedom",
-        seeds=4500,
-    ),
-}
+import msgspec
+
+from holdfast import catalogue
+
+AREAS = ("consensus", "lease", "queue", "session", "client", "terms", "resource")
+ASSERTION = "a node's own assertion"
+"""Found by a node that exits because one of its own assertions failed."""
+TRACE = "the specification of its servers"
+"""Found by the trace of the servers alone: no history of clients is known to show it."""
+
+
+class Mutant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One planted bug.
+
+    part    the component that it changes: the name of a system, or "resource"
+    area    the kind of bug, one of AREAS
+    says    the bug, in one sentence
+    breaks  the property whose checker must find it, ASSERTION or TRACE
+    seeds   the simulator's swarm finds it within this number of seeds
+    """
+
+    part: str
+    area: str
+    says: str
+    breaks: str
+    seeds: int
+
+    @property
+    def system(self) -> str:
+        """The system to run: its own part, or `reference` for a bug in the resource."""
+        return "reference" if self.part == "resource" else self.part
+
+    @property
+    def checker(self) -> str:
+        """The entry of the checker that must find it, ASSERTION or TRACE."""
+        return TRACE if self.breaks == TRACE else catalogue.CHECKERS.get(self.breaks, ASSERTION)
+
+
+def _read() -> dict[str, Mutant]:
+    """The rows of the table, whose headings are [part.area]."""
+    parts = msgspec.toml.decode(
+        Path(__file__).with_name("mutants.toml").read_bytes(),
+        type=dict[str, dict[str, dict[str, dict[str, str | int]]]],
+    )
+    return {
+        name: msgspec.convert({**row, "part": part, "area": area}, Mutant)
+        for part, areas in parts.items()
+        for area, rows in areas.items()
+        for name, row in rows.items()
+    }
+
+
+MUTANTS = _read()

@@ -132,7 +132,7 @@ def _by(plug_in: PlugIn) -> str:
     return f"plug-in {plug_in.name} of {plug_in.origin}"
 
 
-def _loaded(place: Place) -> Any:
+def _loaded(place: Place) -> object:
     try:
         module = importlib.import_module(place.module)
     except Exception as error:
@@ -151,13 +151,13 @@ def _forget(package: str) -> None:
         del sys.modules[name]
 
 
-def _says(made: Any, usual: str) -> str:
+def _says(made: object, usual: str) -> str:
     """The first line of an object's own docstring without its full stop."""
     text = (vars(made).get("__doc__") if hasattr(made, "__dict__") else None) or usual
     return str(text).strip().splitlines()[0].rstrip(".")
 
 
-def _system(place: Place, made: Any) -> SystemRow:
+def _system(place: Place, made: object) -> SystemRow:
     if isinstance(made, SystemRow):
         return made
     _forget(place.module.partition(".")[0])
@@ -167,20 +167,20 @@ def _system(place: Place, made: Any) -> SystemRow:
     return SystemRow(entry=entry, says=says, nodes=nodes, most=MOST_SERVERS if nodes else 0)
 
 
-def _workload(place: Place, made: Any) -> WorkloadRow:
+def _workload(place: Place, made: object) -> WorkloadRow:
     entry = f"holdfast.workloads.user_workload:{place.dotted}"
     workload = load(entry)
     return WorkloadRow(entry=entry, says=_says(made, "a workload"), needs=tuple(workload.NEEDS))
 
 
-def _nemesis(place: Place, made: Any) -> NemesisRow:
+def _nemesis(place: Place, made: object) -> NemesisRow:
     entry = f"holdfast.nemesis.user_nemesis:{place.dotted}"
     load(entry)
     says = _says(made if isinstance(made, type) else type(made), "a nemesis")
     return NemesisRow(entry=entry, says=says)
 
 
-def _checker(place: Place, made: Any) -> str:
+def _checker(place: Place, made: object) -> str:
     from holdfast.checkers.user_checker import UserChecker
 
     if not isinstance(made, UserChecker):
@@ -191,13 +191,13 @@ def _checker(place: Place, made: Any) -> str:
     return place.entry
 
 
-def _backend(place: Place, made: Any) -> BackendRow:
+def _backend(place: Place, made: object) -> BackendRow:
     if not isinstance(made, BackendRow):
         raise UsageError(f"{place.by}: expected a holdfast.catalogue.rows.BackendRow")
     return made
 
 
-MAKERS: Mapping[str, Callable[[Place, Any], Any]] = {
+MAKERS: Mapping[str, Callable[[Place, object], object]] = {
     "systems": _system,
     "workloads": _workload,
     "nemeses": _nemesis,

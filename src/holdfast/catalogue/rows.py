@@ -1,4 +1,4 @@
-"""Row types of the catalogue, and `Finding`, the row type of reproduced bugs."""
+"""Row types of the catalogue."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from holdfast.harness.core.fault_traits import SIMULATOR_ONLY, Traits
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import Nemesis
-
-NEW = "not reported before, as far as we could find"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -126,26 +124,3 @@ class BackendRow:
     programs_here: bool = False
     clients_here: bool = False
     client_networks: bool = False
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Finding:
-    """A bug reproduced in a published package.
-
-    breaks   the property that comes out VIOLATED
-    says     the bug, one sentence
-    command  the words after `holdfast run`, without --seed
-    seen     (k, n): violated in k of n runs, with seeds 1 to n
-    cited    where it was reported
-    fixed    release in which it is fixed, "" if unknown; clean: (k, n) violated with it
-    """
-
-    package: str
-    breaks: str
-    says: str
-    command: str
-    seen: tuple[int, int]
-    cited: str
-    fixed: str = ""
-    clean: tuple[int, int] = (0, 0)
-    quick: bool = False

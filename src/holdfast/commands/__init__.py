@@ -11,7 +11,6 @@ import sys
 import tempfile
 import traceback
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -111,7 +110,7 @@ def crashed(error: Exception) -> str:
     return f"internal error: {what}; the traceback could not be written"
 
 
-def main(args: list[str] | None = None) -> Any:
+def main(args: list[str] | None = None) -> object:
     """The program. Ends the process with the exit code of the command."""
     try:
         code = cli.main(args=args, prog_name="holdfast", standalone_mode=False)

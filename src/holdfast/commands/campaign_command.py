@@ -5,16 +5,15 @@ from __future__ import annotations
 import itertools
 import json
 import os
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import click
 
 from holdfast.commands.options import Command, Whole, span
 from holdfast.engine import campaign_progress, campaign_runner, shrinker
 from holdfast.harness.campaigns.spec import Campaign, read
+from holdfast.harness.campaigns.summary import Failure, Summary
 from holdfast.harness.core import toml
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
@@ -95,7 +94,7 @@ def command(
     return broken_off or int(found["exit_code"])
 
 
-def _shrink(failure: Mapping[str, Any], folder: Path, budget_ns: int, *, quiet: bool) -> int:
+def _shrink(failure: Failure, folder: Path, budget_ns: int, *, quiet: bool) -> int:
     """Shrink the first failure into first-failure.toml; 130 if interrupted."""
     run, file = folder / failure["run"], folder / "first-failure.toml"
     shrunk = shrinker.shrink_path(run, failure["property"], budget_ns, folder / "shrinking")
@@ -131,7 +130,7 @@ def _put_aside(folder: Path) -> None:
     folder.rename(f"{folder}.{free}")
 
 
-def _show(told: dict[str, Any], folder: Path) -> None:
+def _show(told: Summary, folder: Path) -> None:
     rows = []
     for cell in told["cells"]:
         parts = [f"{n} of {cell['runs']} broke {prop}" for prop, n in cell["broken"].items()]

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from holdfast import catalogue
-from holdfast.commands.options import Command, name_of
+from holdfast.commands.options import Command, name_of, paths_argument
 from holdfast.engine import judge_foreign, runner
 from holdfast.harness.core.errors import UsageError, worst_exit_code
 from holdfast.harness.core.json_value import plain
@@ -28,9 +28,7 @@ FORMATS = ("auto", "holdfast", "jsonl", "json", "edn", "porcupine", "csv", "parq
         "holdfast check history.jsonl --model myspec.py:Spec --json",
     ),
 )
-@click.argument(
-    "paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH..."
-)
+@paths_argument
 @click.option(
     "--format",
     "form",

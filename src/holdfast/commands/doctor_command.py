@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -107,26 +107,23 @@ def _try_client(client: str, servers: str, as_json: bool) -> int:
     if wrong:
         raise UsageError(*(f"--client: {line.removeprefix('client ')}" for line in wrong))
     faults = client_conformance.tried(client, servers)
-    if as_json:
-        click.echo(json.dumps({"client": client, "faults": faults}))
-    else:
-        for fault in faults:
-            say(f"  wrong: {fault}")
-        told = count(len(faults), "fault") if faults else "conforms to the line protocol"
-        click.echo(f"{client}: {told}")
-    return UsageError.exit_code if faults else 0
+    return _told("client", client, faults, "conforms to the line protocol", as_json)
 
 
 def _try_system(system: str, servers: str | None, as_json: bool) -> int:
     """Test a user's lock and print its faults; 2 if there are any."""
     faults = system_trial.tried(system, servers)
+    return _told("system", system, faults, "a lock was granted, kept and released", as_json)
+
+
+def _told(what: str, name: str, faults: Sequence[str], fine: str, as_json: bool) -> int:
+    """Print the faults of what was tried, or that it is fine; 2 if there are any."""
     if as_json:
-        click.echo(json.dumps({"system": system, "faults": faults}))
+        click.echo(json.dumps({what: name, "faults": faults}))
     else:
         for fault in faults:
             say(f"  wrong: {fault}")
-        told = count(len(faults), "fault") if faults else "a lock was granted, kept and released"
-        click.echo(f"{system}: {told}")
+        click.echo(f"{name}: {count(len(faults), 'fault') if faults else fine}")
     return UsageError.exit_code if faults else 0
 
 
@@ -203,7 +200,7 @@ def _reason(look: Look) -> str | None:
 
 def _leftovers() -> tuple[list[Any], str | None]:
     """Leftovers of aborted runs, and why they could not be listed, if so."""
-    found: list[Any] = []
+    found: list[object] = []
 
     def look() -> None:
         from holdfast.clusters.backends import leftovers

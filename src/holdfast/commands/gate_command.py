@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from holdfast.commands.options import Command
+from holdfast.commands.options import Command, paths_argument
 from holdfast.engine.result_collection import gather
 from holdfast.harness.campaigns import baseline as baselines
 from holdfast.harness.campaigns import gate
@@ -27,9 +27,7 @@ from holdfast.reports.text.layout import say
         "holdfast gate .holdfast/campaigns/nightly --fail-on p99:25% --junit gate.xml",
     ),
 )
-@click.argument(
-    "paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH..."
-)
+@paths_argument
 @click.option(
     "--baseline",
     type=click.Path(path_type=Path),

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from holdfast.catalogue import VIRTUAL_TIME
-from holdfast.commands.options import Command
+from holdfast.commands.options import Command, paths_argument
 from holdfast.engine.result_collection import gather
 from holdfast.harness.core.errors import UsageError
 
@@ -23,9 +23,7 @@ from holdfast.harness.core.errors import UsageError
         "holdfast matrix .holdfast/runs --html matrix.html",
     ),
 )
-@click.argument(
-    "paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH..."
-)
+@paths_argument
 @click.option("--html", type=click.Path(path_type=Path), help="Write an HTML page.")
 @click.option("--markdown", type=click.Path(path_type=Path), help="Write Markdown.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object with all counts.")

@@ -11,7 +11,7 @@ import io
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -33,6 +33,8 @@ SETTINGS = (
     "system", "backend", "workload", "resource", "nemesis", "nodes", "clients", "locks", "time",
     "lease", "hosts", "seed", "out",
 )  # fmt: skip
+FC = TypeVar("FC", bound=Callable[..., object] | click.Command)
+"""What click decorates."""
 CONTEXT: dict[str, Json] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
@@ -99,16 +101,21 @@ class Setting(click.Option):
     """An option that may also stand in a settings file or in the environment."""
 
 
-def setting(*declared: str, **attributes: Any) -> Callable[[Any], Any]:
+def setting(*declared: str, **attributes: object) -> Callable[[FC], FC]:
     """`click.option` for a setting; its default is shown in the help text."""
     name = declared[-1].lstrip("-")
-    given = {"envvar": PREFIX + name.upper(), "show_default": True, **attributes}
+    given: dict[str, Any] = {"envvar": PREFIX + name.upper(), "show_default": True, **attributes}
     return click.option(*declared, cls=Setting, **given)
 
 
-def out_option() -> Callable[[Any], Any]:
+def out_option() -> Callable[[FC], FC]:
     """`--out`, the folder for run directories."""
     return setting("--out", default=RUNS, help="Folder for run directories.")
+
+
+paths_argument = click.argument(
+    "paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH..."
+)
 
 
 def source_of(ctx: click.Context, param: click.Parameter, file: str) -> str:

@@ -160,14 +160,14 @@ def _planned(table: Mapping[str, Json], sweep: sweeping.Sweep) -> int:
     return 0
 
 
-def plan_of(name: str, over: Mapping[str, Any]) -> Plan:
+def plan_of(name: str, over: Mapping[str, object]) -> Plan:
     """The scenario's plan with the options of the command line over it. UsageError."""
     table = staging.table_of(name, over)
     plan = replace(parse(table, prepare.KNOWN, f"scenario {name}"), scenario=name)
     return plan if "nodes" in table else replace(plan, nodes=0)
 
 
-def _over(given: Mapping[str, Any], options: tuple[str, ...]) -> dict[str, Any]:
+def _over(given: Mapping[str, Any], options: tuple[str, ...]) -> dict[str, object]:
     """Options of the command line as keys of a plan. UsageError."""
     chosen = pairs(options)
     if given.get("mutant"):

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,9 +17,8 @@ from holdfast.engine import campaign_runner
 from holdfast.harness.campaigns import journal
 from holdfast.harness.campaigns.results import Result, failed
 from holdfast.harness.campaigns.spec import Campaign, Job
-from holdfast.harness.campaigns.summary import first_failure, summary, tally
+from holdfast.harness.campaigns.summary import Summary, first_failure, summary, tally
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.core.json_value import Json
 from holdfast.harness.runs import directory
 from holdfast.planning import own_code, prepare
 from holdfast.reports.many import matrix_pages
@@ -27,6 +26,10 @@ from holdfast.reports.many.campaign import index
 from holdfast.reports.many.matrix import matrix
 from holdfast.reports.many.page_frame import write
 from holdfast.reports.text.formatting import plain
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.live import Live
 
 TELL_S = 5.0
 
@@ -52,7 +55,7 @@ def version(campaign: Campaign) -> str:
 
 def carry_out(
     campaign: Campaign, jobs: Sequence[Job], folder: Path, processes: int, scheduler: str
-) -> dict[str, Any]:
+) -> Summary:
     """Execute the remaining runs and write the pages; returns the summary of all runs."""
     path = folder / campaign_runner.JOURNAL
     with journal.Journal(path) as open_journal:
@@ -79,7 +82,7 @@ def carry_out(
     return told
 
 
-def _finish(campaign: Campaign, jobs: Sequence[Job], folder: Path) -> dict[str, Json]:
+def _finish(campaign: Campaign, jobs: Sequence[Job], folder: Path) -> Summary:
     """campaign.json, index.html and matrix.html from the journal."""
     noted = journal.done(folder / campaign_runner.JOURNAL)
     found = [noted[job.key] for job in jobs if job.key in noted]
@@ -111,7 +114,7 @@ class Shown:
         self._done = list(done)
         self._told = time.monotonic()
         self._failed = first_failure(self._done) is not None
-        self._live: Any = None
+        self._live: Live | None = None
         quiet = os.environ.get("CI") or os.environ.get("NO_COLOR")
         if sys.stderr.isatty() and not quiet:
             from rich.console import Console
@@ -131,7 +134,7 @@ class Shown:
         if not self._failed:
             self._tell_failure(found)
         if self._live is not None:
-            self._live.update(self._table(), refresh=True)
+            self._live.update(self._table(self._live), refresh=True)
         elif time.monotonic() - self._told >= TELL_S:
             self._told = time.monotonic()
             click.echo(f"  {self._counts()}", err=True)
@@ -156,7 +159,7 @@ class Shown:
         else:
             click.echo(harmless, err=True)
 
-    def _table(self) -> Any:
+    def _table(self, live: Live) -> RenderableType:
         from rich.text import Text
 
         from holdfast.reports.text import tables
@@ -165,7 +168,7 @@ class Shown:
         for cell in tally(self._done):
             broken = ", ".join(f"{prop} ({n})" for prop, n in cell.broken.items())
             grid.add_row(Text(cell.says), cell.word(), str(cell.runs), Text(broken))
-        return tables.fitted(self._live.console, grid)
+        return tables.fitted(live.console, grid)
 
     def close(self) -> None:
         """Restore the terminal."""

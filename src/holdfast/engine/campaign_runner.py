@@ -271,7 +271,7 @@ def _flow(
 
 
 @contextlib.contextmanager
-def _executor(scheduler: str, processes: int) -> Iterator[tuple[Any, int]]:
+def _executor(scheduler: str, processes: int) -> Iterator[tuple[Executor, int]]:
     """An executor and its number of parallel tasks."""
     if scheduler:
         with _cluster(scheduler) as client:

@@ -98,7 +98,7 @@ def _finding_row(finding: Finding) -> dict[str, Json]:
     }
 
 
-def restricted(verdicts: dict[str, Any], only: Sequence[str]) -> dict[str, Any]:
+def restricted(verdicts: dict[str, Any], only: Sequence[str]) -> dict[str, object]:
     """The verdict, if these properties are those that were judged. UsageError otherwise."""
     asked = [row["property"] for row in verdicts["verdicts"]]
     missing = [prop for prop in only if prop not in asked]

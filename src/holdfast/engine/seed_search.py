@@ -14,8 +14,7 @@ from functools import partial
 from typing import Any, cast
 
 from holdfast import catalogue
-from holdfast.catalogue.mutant_row import Mutant
-from holdfast.catalogue.mutants import MUTANTS
+from holdfast.catalogue.mutants import MUTANTS, Mutant
 from holdfast.engine import swarm
 from holdfast.engine.checkers import with_named
 from holdfast.engine.determinism import difference

@@ -29,7 +29,7 @@ from holdfast.harness.runs import directory, journal
 from holdfast.harness.verdicts.judged import Judged
 from holdfast.planning import prepare
 
-MEASURES: dict[str, Callable[[Case], Mapping[str, Any]] | None] = {
+MEASURES: dict[str, Callable[[Case], Mapping[str, object]] | None] = {
     "breaks": None,
     "calibration": calibration,
     "requests": crowding,
@@ -103,7 +103,7 @@ def read(table: dict[str, Json], where: str) -> Sweep:
     return Sweep(key=key, values=tuple(map(str, values)), seeds=seeds, measure=measure)
 
 
-def at(table: Mapping[str, Any], key: str, value: str) -> dict[str, Any]:
+def at(table: Mapping[str, Any], key: str, value: str) -> dict[str, object]:
     """The plan's table with one value of the key. UsageError if the plan has no such key."""
     changed = copy.deepcopy(dict(table))
     place, dot, name = key.partition(".")

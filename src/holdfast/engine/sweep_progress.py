@@ -143,7 +143,7 @@ def advice(done: Sequence[Step]) -> list[str]:
 
 
 def _object(
-    name: str, table: Mapping[str, Any], sweep: Sweep, done: Sequence[Step], code: int
+    name: str, table: Mapping[str, Json], sweep: Sweep, done: Sequence[Step], code: int
 ) -> dict[str, Json]:
     broke, held = sweeping.smallest(done)
     return {

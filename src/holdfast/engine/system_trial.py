@@ -23,7 +23,7 @@ from holdfast.clusters.systems.user_class import module_of
 from holdfast.engine import client_conformance
 from holdfast.harness.core.errors import EnvironmentFailed, UsageError
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.ports import Node, Place
+from holdfast.harness.core.ports import Node, Place, System
 from holdfast.harness.plans.plan import OWN
 
 READY_S = 20.0
@@ -83,7 +83,7 @@ def _program(given: Mapping[str, str], nodes: Sequence[Node]) -> tuple[str, ...]
 
 @contextmanager
 def _serving(
-    made: Any, nodes: Sequence[Node], folder: Path, environment: Mapping[str, str]
+    made: System, nodes: Sequence[Node], folder: Path, environment: Mapping[str, str]
 ) -> Iterator[None]:
     """Starts the servers of a lock on loopback addresses. EnvironmentFailed if one of
     them is not ready in time."""
@@ -103,9 +103,9 @@ def _serving(
                     env={**os.environ, **environment, **command.env}, start_new_session=True,
                 )  # fmt: skip
             started.append((node, process, command.log))
-        for node, process, log in started:
+        for node, process, written in started:
             if not asyncio.run(_ready(made, node, process)):
-                said = log.read_text(errors="replace").strip().splitlines()[-1:]
+                said = written.read_text(errors="replace").strip().splitlines()[-1:]
                 raise EnvironmentFailed(
                     f"its server {node.name} was not ready within {READY_S:g} s:"
                     f" {said[0] if said else 'no output'}"
@@ -117,7 +117,7 @@ def _serving(
             process.wait()
 
 
-async def _ready(made: Any, node: Node, process: subprocess.Popen[bytes]) -> bool:
+async def _ready(made: System, node: Node, process: subprocess.Popen[bytes]) -> bool:
     over_s = time.monotonic() + READY_S
     while time.monotonic() < over_s and process.poll() is None:
         if await made.ready(node, {}):

@@ -99,7 +99,7 @@ def origins(plan: Plan) -> dict[str, str]:
 def kept(table: Mapping[str, Json], run: RunDir) -> dict[str, Json]:
     """The plan of a run in which files that are gone are those that the run has kept."""
 
-    def found(value: Any) -> Any:
+    def found(value: object) -> Any:
         if isinstance(value, list):
             return [found(one) for one in value]
         if isinstance(value, dict):

@@ -75,7 +75,8 @@ def resolve(plan: Plan) -> Prepared:
     entry = entry_of_library(plan.system, plan.options) if library else row.entry
     system: System = load(entry)
     try:
-        promises = design_sheet.with_kinds(system.promises(system_options(plan)), kinds_of(plan))
+        planned = [*plan.nemeses, *((fault.do, fault.params) for fault in plan.faults)]
+        promises = design_sheet.with_kinds(system.promises(system_options(plan)), planned)
     except UsageError as error:
         raise UsageError(*too_many_nodes(plan, row), *error.problems) from error
     workload: WorkloadRow = catalogue.WORKLOADS[plan.workload]

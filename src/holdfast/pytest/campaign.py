@@ -68,7 +68,7 @@ class LockCampaign:
         if marker is not None and marker.args:
             self._marked["system"] = marker.args[0]
 
-    def check(self, **plan: Any) -> Checked:
+    def check(self, **plan: Json) -> Checked:
         """Run the campaign and fail the test if it has a problem.
 
         plan is added to the arguments of the marker `holdfast`. The text of the failure has the

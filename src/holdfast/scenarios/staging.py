@@ -31,7 +31,7 @@ def own_table(name: str, backend: str) -> dict[str, Any]:
     return {**table, "backend": backend}
 
 
-def table_of(name: str, over: Mapping[str, Any]) -> dict[str, Any]:
+def table_of(name: str, over: Mapping[str, Any]) -> dict[str, Json]:
     """The table of its plan with the given options over it, not yet parsed. UsageError.
 
     over: keys of a plan, backend among them; its options are added to those of the file.
@@ -43,7 +43,7 @@ def table_of(name: str, over: Mapping[str, Any]) -> dict[str, Any]:
     return {**table, **over, "options": {**table.get("options", {}), **over.get("options", {})}}
 
 
-def one_run(name: str, over: Mapping[str, Any], workloads: Sequence[str]) -> dict[str, Any]:
+def one_run(name: str, over: Mapping[str, Any], workloads: Sequence[str]) -> dict[str, Json]:
     """The same for one run of a campaign; UsageError if it is a sweep, or contradicts `workloads`.
 
     workloads: the workloads of the campaign, () for none.

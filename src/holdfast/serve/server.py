@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.cookies import CookieError, SimpleCookie
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import IO, Any
+from typing import IO
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from holdfast.harness.campaigns.run_index import Entry, Shelf
@@ -99,7 +99,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_HEAD(self) -> None:
         self._answer()
 
-    def log_message(self, format: str, *args: Any) -> None:
+    def log_message(self, format: str, *args: object) -> None:
         """Logs nothing: the text of a request is not trusted."""
 
     def _elsewhere(self) -> bool:

@@ -17,7 +17,7 @@ def samples(chance: random.Random) -> list[host_clocks.Sample]:
         trip = chance.randint(1, 10**7)
         host = at + offset + chance.randint(0, trip)
         made.append(host_clocks.Sample(sent_ns=at, host_ns=host, received_ns=at + trip))
-        offset += chance.randint(-1000, 1000) * chance.choice((1, 1, 1, 10**6))
+        offset += chance.randint(-1000, 1000) * chance.choice((1, 1, 1, 10**3, 10**4, 10**6))
     return made
 
 

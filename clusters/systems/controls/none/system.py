@@ -8,9 +8,11 @@ Tested with: Holdfast's own tests
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+from holdfast.clusters.systems.presets import LEASE
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
 
@@ -26,7 +28,8 @@ class NoSystem:
         if options:
             given = ", ".join(sorted(options))
             raise UsageError(f"{self.name}: unknown option: {given}; it has no options")
-        return Promises(
+        return replace(
+            LEASE,
             purpose="efficiency",
             bound="none",
             renew_proves=False,
@@ -34,12 +37,6 @@ class NoSystem:
             release_once=False,
             slip_ns=0,
             drift_ppm=0,
-            tokens="none",
-            tokens_unique=False,
-            order="racing",
-            notice_ns=0,
-            recovery_ns=0,
-            keeps={},
             sheet={"acquisition": "always granted", "purpose": "shows what happens without a lock"},
         )
 
@@ -51,7 +48,7 @@ class NoSystem:
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
         return True
 
-    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
         return None
 
 

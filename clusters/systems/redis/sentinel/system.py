@@ -13,14 +13,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from holdfast.clusters.systems.options import choose
-from holdfast.clusters.systems.presets import LEASE
+from holdfast.clusters.systems.presets import LEASE, kept
 from holdfast.clusters.systems.redis import PORT as DATA_PORT
 from holdfast.clusters.systems.redis.sentinel import DATA, GROUP, PORT
 from holdfast.clusters.systems.redis.server import BINARY, missing, said
 from holdfast.clusters.systems.redis.system import LIBRARIES
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import EnvironmentFailed
-from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
 OPTIONS = {"persistence": ("always", "none")}
@@ -29,7 +29,6 @@ PERSISTENCE = {
     "none": ('save ""', "appendonly no"),
 }
 DOWN_MS, FAILOVER_MS = 1000, 3000
-REACHED = ("partition", "pause", "kill")
 LEAST = len(DATA) + 1
 
 
@@ -48,13 +47,7 @@ class RedisSentinel:
             purpose="efficiency",
             slip_ns=5 * MILLISECOND,
             recovery_ns=15 * SECOND,
-            keeps={
-                "mutual-exclusion": (),
-                "ownership": (),
-                "deadlock-freedom": REACHED,
-                "orphan-freedom": REACHED,
-                "no-hung-request": ("any",),
-            },
+            keeps=kept(()),
             sheet={
                 "owner identity": "a value unique to the attempt",
                 "acquisition": "SET NX PX on the primary, polled every 2 to 12 ms",
@@ -100,14 +93,15 @@ class RedisSentinel:
             return told is not None and "master_link_status:up" in told[0]
         return await said(node.address, PORT, "SENTINEL", "CKQUORUM", GROUP) is not None
 
-    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
         """The primary by the first sentinel that responds."""
         names = {server.address: server.name for server in servers}
         for server in servers[len(DATA) :]:
             words = ("SENTINEL", "GET-MASTER-ADDR-BY-NAME", GROUP)
             named = await said(server.address, PORT, *words)
             if named:
-                return names.get(named[0])
+                name = names.get(named[0])
+                return None if name is None else Leader(name)
         return None
 
 
