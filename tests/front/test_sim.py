@@ -36,7 +36,8 @@ def test_the_answer_does_not_depend_on_how_many_processes_gave_it(capsys: Captur
 def test_a_planted_bug_is_found_and_its_command_shows_it_again(
     capsys: Capture, tmp_path: Path
 ) -> None:
-    said = holdfast(capsys, "sim", "--mutant", "early-expiry", "--seeds", "40", "-j", "1", "--json")
+    words = ["sim", "--mutant", "early-expiry", "--seeds", "40", "-j", "1", "--no-trace"]
+    said = holdfast(capsys, *words, "--json")
     assert said.code == 1
     told = json.loads(said.out)
     alarm = told["alarms"][-1]
@@ -112,7 +113,18 @@ def test_an_assertion_of_a_node_is_a_find_and_says_so_and_another_problem_is_non
 def test_a_search_takes_the_bugs_own_system_and_ends_with_what_it_breaks(
     capsys: Capture, name: str, shown: str
 ) -> None:
-    words = ("sim", "--mutant", name, "--seeds", "20", "-j", "1", "--twice-every", "0")
+    words = (
+        "sim",
+        "--mutant",
+        name,
+        "--seeds",
+        "20",
+        "-j",
+        "1",
+        "--twice-every",
+        "0",
+        "--no-trace",
+    )
     said = holdfast(capsys, *words)
     assert said.code == 1
     assert said.out.startswith(f"found {name} with seed")

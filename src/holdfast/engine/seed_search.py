@@ -339,6 +339,8 @@ def warm() -> None:
         if row.simulated:
             load(row.simulated)
             load(load(row.entry).client)
+        if row.specification:
+            load(row.specification)
     load(catalogue.SIM_UNGUARD)()
     gc.collect()
     gc.freeze()
