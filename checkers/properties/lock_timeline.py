@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from holdfast.checkers.holds.assumptions import LASTING, first_come, ordered, stands_for
+from holdfast.checkers.holds.assumptions import LASTING, believed, first_come, ordered, stands_for
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import INF, Attempt, by_lock
 from holdfast.checkers.holds.history_index import column
@@ -153,14 +153,19 @@ class LockStory:
         return self.over_ns(a) + self.slack_ns < by_ns
 
     def over_ns(self, a: Attempt) -> int:
-        """When the service, or a notice, had reported that; INF: never."""
+        """When the service, or a notice, had reported that; INF: never.
+
+        An acquire without a response may still wait when its release returns "not the owner", and
+        be granted later.
+        """
         if a.id not in self._ended:
-            rows = self.case.history.rows
+            rows, known = self.case.history.rows, a.status not in UNKNOWN
+            once = known or believed(self.case, a.key).release_once
             ended_ns = INF
             for row in (*a.releases, *a.renewals):
                 one = rows[row]
-                gave_back = one["f"] == Op.RELEASE and one["status"] == Status.OK
-                if gave_back or one["status"] == Status.NOT_OWNER:
+                gave_back = once and one["f"] == Op.RELEASE and one["status"] == Status.OK
+                if gave_back or (known and one["status"] == Status.NOT_OWNER):
                     ended_ns = min(ended_ns, int(one["t_ret"]))
             if a.end_row >= 0 and rows["f"][a.end_row] == Op.LOST:
                 ended_ns = min(ended_ns, a.end_ns)

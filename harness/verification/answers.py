@@ -103,11 +103,16 @@ class Answers:
         return sum(self._token(at) == token for at in self._of_lock(a.key)) == 1
 
     def over(self, at: int) -> int:
-        """When the service, or a notice, had reported that an attempt does not hold; INF: never."""
-        rows, ended = self.rows, [INF]
+        """When the service, or a notice, had reported that an attempt does not hold; INF: never.
+
+        An acquire without a response may be granted after its release found it not the owner.
+        """
+        rows, ended, known = self.rows, [INF], self.rows.status[at] not in UNKNOWN
+        once = known or self.run.believed(at)["release_once"]
         for r in self.run.following(at):
             said = (rows.f[r], rows.status[r])
-            if said in ((RELEASE, OK), (RELEASE, NOT_OWNER), (RENEW, NOT_OWNER)):
+            refused = known and said in ((RELEASE, NOT_OWNER), (RENEW, NOT_OWNER))
+            if refused or (once and said == (RELEASE, OK)):
                 ended.append(rows.t_ret[r])
             elif rows.f[r] == LOST and self._ends_by(Row(rows, at), Row(rows, r)):
                 ended.append(rows.t_inv[r])

@@ -55,6 +55,7 @@ def test_the_sentence_says_what_was_answered_and_why_it_cannot_be() -> None:
         TWICE + "0.1r? 0.1r~ 0r? 0r+=1",
         TWICE + "0.1r? 0.1r~ 0r? 0r+=0",
         "0a? 0a+7 0a? 0a~ 0.1r? 0.1r+=1",
+        "0a? 0Q 0a~ 0r? 0r! 0a? 0a+7 0r? 0r+=1",
         "0a? 0a+7 0a? 0a~ 0.1r? 0.1r+=0",
         "0a?:x 0a+7 0a?:y 0a+8 0r?:y 0r+=0",
         "0a? 0a+7 1a? 1Q 0r? 0r+=0 1a+8",
