@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import shlex
-from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from holdfast import catalogue
@@ -80,7 +80,7 @@ def test_what_a_service_is_known_to_violate_shows_no_planted_bug() -> None:
     assert shows(MUTANT, "majority", seed_of(TOKENS, STUCK), seed_of(TOKENS)) == (
         "deadlock-freedom (deadlock): nobody was granted"
     )
-    of_tokens = replace(MUTANT, breaks="token-order")
+    of_tokens = msgspec.structs.replace(MUTANT, breaks="token-order")
     assert shows(of_tokens, "majority", seed_of(TOKENS), seed_of()) == ""
     assert shows(of_tokens, "reference", seed_of(TOKENS), seed_of())
 

@@ -126,6 +126,8 @@ OPENS_BY_ITSELF = {
     "harness/core/neighbours.py": "code",
     "harness/foreign/read.py": "a file of the user's",
     "reports/pictures/timeline.py": "our own templates",
+    "reports/many/claims.py": "our own table",
+    "reports/run/finding_kinds.py": "our own table",
     "reports/outputs/gate.py": "writes where the user says",
     "reports/outputs/junit.py": "the same",
 }

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from holdfast.harness.core.errors import UsageError
 
 PORT = 26257
+CONNECT_S = 1.0
 DEFAULTS = {"at": "127.0.0.1:26257", "user": "root", "database": "defaultdb", "idle": "lease"}
 
 
@@ -19,6 +21,19 @@ class Where:
     port: int
     user: str
     database: str
+
+
+def unreachable() -> str | None:
+    """Why no server is reached without further options; None if one listens."""
+    place = where({})
+    try:
+        with socket.create_connection((place.host, place.port), timeout=CONNECT_S):
+            return None
+    except OSError:
+        return (
+            f"no server at {place.host}:{place.port}: deploy CockroachDB there, or name its address"
+            " with --set at=HOST:PORT"
+        )
 
 
 def where(options: Mapping[str, str]) -> Where:
