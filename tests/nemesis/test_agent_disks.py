@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -175,7 +175,9 @@ def test_a_node_whose_disk_kept_its_power_is_still_started_again(tmp_path: Path)
         def recover(self) -> None:
             """Nothing to recover."""
 
-    with subprocess.Popen(["sleep", "60"]) as sleeper:
+    needs.disks()
+    with subprocess.Popen(["sleep", "60"]) as sleeper, ExitStack() as over:
+        over.callback(sleeper.kill)
         world = World()
         world.adopt("n1", os.getpid(), "127.0.0.1", [sleeper.pid])
         world.disks["n1"] = Sturdy(at=tmp_path, size=LEAST)

@@ -52,14 +52,16 @@ class Power:
         for node in nodes:
             processes.stop(self._world.node(node).roots)
         times: list[int] = []
-        for disk in mounted.values():
-            # A disk that kept its power is told by `shut`: the nodes have stopped already.
-            with suppress(OSError):
-                times += disk.cut()
-        shut = {node: loop_mount.is_shut_down(disk.at) for node, disk in mounted.items()}
-        # A process that waits for a frozen disk cannot be killed.
-        frozen = [node for node, disk in mounted.items() if loop_mount.thaw(disk.at)]
-        self._kills.inject(fault, args)
+        try:
+            for disk in mounted.values():
+                # A disk that kept its power is told by `shut`: the nodes have stopped already.
+                with suppress(OSError):
+                    times += disk.cut()
+            shut = {node: loop_mount.is_shut_down(disk.at) for node, disk in mounted.items()}
+            # A process that waits for a frozen disk cannot be killed.
+            frozen = [node for node, disk in mounted.items() if loop_mount.thaw(disk.at)]
+        finally:
+            self._kills.inject(fault, args)
         for node, disk in mounted.items():
             full = disk.is_full
             disk.recover()
