@@ -34,6 +34,8 @@ WITHIN_S = 900
 KINDS = ("lock", "workload", "nemesis", "checker")
 QUICK = ("run", "--backend", "sim", "--time", "12s", "--lease", "1s", "--seed", "7", "--json")
 Capture = pytest.CaptureFixture[str]
+SLOW = pytest.mark.real_server
+"""A fresh environment takes its time: with the real servers, not in `make test`."""
 
 
 class Environment:
@@ -84,6 +86,7 @@ def fresh(installed: Environment, tmp_path: Path) -> Environment:
     return installed
 
 
+@SLOW
 @pytest.mark.parametrize(
     ("kind", "name"),
     [
@@ -104,6 +107,7 @@ def test_an_installed_plug_in_is_listed_with_its_origin(
     assert f"[{ORIGIN}]" in fresh.run("holdfast", "list", kind).stdout
 
 
+@SLOW
 def test_a_broken_plug_in_is_one_line_and_silences_nothing(fresh: Environment) -> None:
     listed = fresh.run("holdfast", "list", "systems")
     assert listed.returncode == 0 and "in-memory" in listed.stdout and "redis" in listed.stdout
@@ -113,6 +117,7 @@ def test_a_broken_plug_in_is_one_line_and_silences_nothing(fresh: Environment) -
     assert used.returncode == 2 and "cannot be loaded" in used.stderr
 
 
+@SLOW
 @pytest.mark.parametrize(
     ("backend", "system"), [("sim", "in-memory"), ("sim", "modest"), ("nearby", "modest")]
 )
@@ -144,6 +149,7 @@ def test_a_run_of_all_plug_ins_is_judged_and_kept(
         assert "the same history each time" in told.stdout
 
 
+@SLOW
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_starter_passes_its_own_test_in_a_fresh_environment(
     fresh: Environment, kind: str
@@ -160,6 +166,7 @@ def test_a_starter_passes_its_own_test_in_a_fresh_environment(
     assert (fresh.folder / f"my_{kind}.py").read_text() == before
 
 
+@SLOW
 @pytest.mark.parametrize(
     ("kind", "files"),
     [
@@ -181,6 +188,7 @@ def test_a_starter_in_other_languages_comes_with_a_wheel(
     assert {(fresh.folder / name).read_text() for name in files} == {"mine"}
 
 
+@SLOW
 @pytest.mark.parametrize("page", ["own-workload", "own-nemesis", "own-checker"])
 def test_a_tutorial_can_be_followed_from_a_wheel(
     fresh: Environment, tmp_path: Path, page: str
