@@ -33,6 +33,10 @@ def test_every_step_of_the_service_is_allowed(system: str, seed: int) -> None:
     assert ran.steps > 100
 
 
+def test_a_leader_that_was_deposed_and_elected_again_begins_its_times_anew() -> None:
+    assert one_seed(700826, "reference", {}, validated=True).departure is None
+
+
 @pytest.mark.parametrize(
     ("name", "workload", "seed", "rule"),
     [

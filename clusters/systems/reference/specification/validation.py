@@ -65,6 +65,8 @@ class Validation:
         if event.leads or leader.pending or event.asked:
             self._leads(event, leader)
         else:
+            # A leader that was deposed and elected again begins anew.
+            self.leaders[event.node] = Leader()
             for done in event.done:
                 self._does(event.node, done)
 
