@@ -262,7 +262,7 @@ def test_a_node_that_is_paused_meanwhile_stays_paused_until_its_heal(tmp_path: P
         inject(agent, "send", "freeze")
         agent.do("pause", fault="f2", nodes=["n1"])
         one.ask("send late")
-        assert shown(one.process.pid) == "T"
+        assert soon(one.process.pid, "T")
         agent.do("heal", fault="f2")
         assert effective(agent)
         agent.do("pause", fault="f3", nodes=["n1"])
