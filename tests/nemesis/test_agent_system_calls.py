@@ -18,7 +18,7 @@ import pytest
 
 from tests import needs
 from tests.nemesis.agent_process import AgentProcess
-from tests.nemesis.test_agent_signals import adopt, running, shown, soon
+from tests.nemesis.test_agent_signals import adopt, running, soon
 from tests.nemesis.waiting import wait_until
 
 
