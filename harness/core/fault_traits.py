@@ -81,7 +81,7 @@ class Traits:
     pattern: str = ""
     swarm: Swarm | None = None
 
-    def lie_with(self, options: Mapping[str, str]) -> bool:
+    def lies_with(self, options: Mapping[str, str]) -> bool:
         """Whether a fault with these options reports as done what was not done."""
         return self.lies or (self.lies_if is not None and self.lies_if in options.items())
 

@@ -196,11 +196,12 @@ def text(value: object) -> bool:
 
 
 LINE_FIELDS: Mapping[str, Callable[[object], bool]] = {
-    **dict.fromkeys(("id", "event", "do", "target", "reason", "holder", "mark", "host"), text),
+    **dict.fromkeys(("id", "event", "do", "target", "reason", "holder", "leader"), text),
+    **dict.fromkeys(("mark", "host"), text),
     **dict.fromkeys(
         ("t_ns", "before_ns", "at_ns", "for_ns", "took_ns", "asked_ns", "to_ns"), number
     ),
-    **dict.fromkeys(("most_ppm", "sent_ns", "host_ns", "received_ns", "from_ns"), number),
+    **dict.fromkeys(("most_ppm", "sent_ns", "host_ns", "received_ns", "from_ns", "term"), number),
     **dict.fromkeys(("nodes", "problems"), texts),
     **dict.fromkeys(("evidence", "params", "hosts"), lambda value: isinstance(value, dict)),
     **dict.fromkeys(("effective", "whole"), lambda value: isinstance(value, bool)),

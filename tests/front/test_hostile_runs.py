@@ -27,7 +27,8 @@ FAULTS = [
     {"id": "f1", "event": "planned", "do": "pause", "target": "n1", "at_ns": 1, "for_ns": 2,
      "params": {}},
     {"id": "f1", "event": "injected", "do": "pause", "target": "n1", "t_ns": 10**9,
-     "before_ns": 10**9, "nodes": ["n1"], "holder": "", "evidence": {"effective": True}},
+     "before_ns": 10**9, "nodes": ["n1"], "holder": "", "leader": "n1", "term": 3,
+     "evidence": {"effective": True}},
     {"id": "f1", "event": "healed", "do": "pause", "target": "n1", "t_ns": 2 * 10**9,
      "evidence": {"states": {"n1": "T"}}, "effective": True},
 ]  # fmt: skip

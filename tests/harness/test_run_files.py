@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 import json
 import os
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.runs import files
+from holdfast.harness.runs.journal import FaultRow, Mark
 from tests.house.test_house import ROOT
 
 
@@ -108,6 +110,11 @@ def test_descriptors_are_closed_on_every_way_out(tmp_path: Path) -> None:
         files.is_file(tmp_path, name)
         files.listed(tmp_path, name)
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_the_type_of_every_field_of_a_journal_is_checked() -> None:
+    named = {one.name for kind in (FaultRow, Mark) for one in fields(kind)}
+    assert sorted(named - set(files.LINE_FIELDS)) == []
 
 
 OPENS_BY_ITSELF = {

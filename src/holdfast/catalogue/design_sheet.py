@@ -31,7 +31,7 @@ def with_kinds(promises: Promises, planned: Collection[Planned] = ()) -> Promise
     kinds = {
         CLIENT_SIDE: [n for n, kind in traits.items() if kind.on_connections or kind.in_client]
     }
-    lying = {name for name, options in planned if traits[name].lie_with(options)}
+    lying = {name for name, options in planned if traits[name].lies_with(options)}
     if lying:
         kinds["any"] = [name for name, kind in traits.items() if not kind.lies | (name in lying)]
     keeps = {
