@@ -14,7 +14,7 @@ from holdfast.harness.core.json_value import Json
 
 AGENT = ("-S", "-P", "-m", "holdfast.nemesis.agent")
 WITHIN_S = 10
-REQUESTS = ("cut", "pause", "kill", "set_clock", "syscall")
+REQUESTS = ("cut", "link", "pause", "kill", "set_clock", "syscall")
 """Requests of the fault agent that a host may not support."""
 SOURCES = Path(__file__).parents[3]
 """The folder that the package is imported from; not resolved: a checkout has links in it."""

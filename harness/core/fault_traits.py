@@ -48,6 +48,7 @@ class Traits:
     passes            leaves nothing behind: one recovery time and one lease after the heal its
                       effect is over. Otherwise (a restart, a wrong clock) it may show at any later
                       time
+    on_packets        acts on packets between nodes: needs a network per node
     on_connections    acts on the connections of one client: needs a network per client
     in_client         the client's own process carries it out
     needs_disk        acts on a disk of its own that each server has (option `disk_mib`)
@@ -69,6 +70,7 @@ class Traits:
     leaves_running: bool = False
     shifts_clocks: bool = False
     passes: bool = False
+    on_packets: bool = False
     on_connections: bool = False
     in_client: bool = False
     needs_disk: bool = False
@@ -120,7 +122,9 @@ def of_manifest(manifest: Mapping[str, Any]) -> Mapping[str, Traits]:
 
 PATTERNS = ("partition", "pause", "kill", "clock")
 """The hatchings of reports (`reports/templates/patterns.svg`)."""
-RECORDED = tuple(one.name for one in fields(Traits) if one.name not in ("lies_if", "swarm"))
+PLANNING = ("lies_if", "on_packets", "swarm")
+"""The traits that are not needed after a run was planned."""
+RECORDED = tuple(one.name for one in fields(Traits) if one.name not in PLANNING)
 """The traits that a manifest records."""
 UNKNOWN = Traits()
 """The traits of an unknown kind."""

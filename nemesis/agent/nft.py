@@ -12,16 +12,19 @@ import os
 import re
 import subprocess
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 
 from holdfast.nemesis.agent.request_errors import Refused
 
 TABLE = "holdfast_cut"
+LINK_TABLE = "holdfast_links"
+"""The table of other faults of links (`nemesis/agent/links`), empty at first."""
+CLEAR = "\n".join(f"add table ip {name}\ndelete table ip {name}" for name in (TABLE, LINK_TABLE))
 SETUP = f"""
-add table ip {TABLE}
-delete table ip {TABLE}
+{CLEAR}
+add table ip {LINK_TABLE}
 table ip {TABLE} {{
   set drop_in {{ type ipv4_addr; counter; }}
   chain input {{ type filter hook input priority -300; policy accept; ip saddr @drop_in drop; }}
@@ -85,14 +88,14 @@ class Namespace:
         return self.inode == os.fstat(self._home).st_ino
 
     def open(self) -> None:
-        """Creates our empty table there. Errors: NetworkFailed."""
-        self._run(SETUP)
+        """Creates our empty tables there. Errors: NetworkFailed."""
+        self.run(SETUP)
         self.dropping = set()
 
     def close(self) -> None:
-        """Removes our table and closes the namespace."""
+        """Removes our tables and closes the namespace."""
         try:
-            self._run(f"add table ip {TABLE}\ndelete table ip {TABLE}\n")
+            self.run(CLEAR)
         finally:
             if self._context:
                 library = _library()
@@ -109,25 +112,26 @@ class Namespace:
         """Packets from these addresses are dropped from now on; counters begin at 0."""
         fresh = [source for source in dict.fromkeys(sources) if source not in self.dropping]
         if fresh:
-            self._run(f"add element ip {TABLE} drop_in {{ {', '.join(fresh)} }}")
+            self.run(f"add element ip {TABLE} drop_in {{ {', '.join(fresh)} }}")
             self.dropping.update(fresh)
 
     def admit(self, sources: Iterable[str]) -> None:
         """Packets from these addresses pass again."""
         gone = [source for source in dict.fromkeys(sources) if source in self.dropping]
         if gone:
-            self._run(f"delete element ip {TABLE} drop_in {{ {', '.join(gone)} }}")
+            self.run(f"delete element ip {TABLE} drop_in {{ {', '.join(gone)} }}")
             self.dropping.difference_update(gone)
 
     def counts(self) -> dict[str, int]:
         """Source address -> packets dropped since it was added, as the kernel counts them."""
         if not self.dropping:
             return {}
-        text = self._run(f"list set ip {TABLE} drop_in")
+        text = self.run(f"list set ip {TABLE} drop_in")
         return {source: int(packets) for source, packets in ELEMENT.findall(text)}
 
-    def _run(self, commands: str) -> str:
-        with self._inside():
+    def run(self, commands: str) -> str:
+        """The output of nft commands. Errors: NetworkFailed."""
+        with self.inside():
             library = _library()
             if library is None:
                 return _run_program(commands)
@@ -143,8 +147,8 @@ class Namespace:
         return output.decode()
 
     @contextmanager
-    def _inside(self) -> Iterator[None]:
-        """Moves the calling thread here temporarily; its sockets stay in this namespace."""
+    def inside(self) -> Iterator[None]:
+        """Moves the calling thread here temporarily; sockets that it opens stay here."""
         _move("setns", self._fd, CLONE_NEWNET)
         try:
             yield
@@ -173,22 +177,31 @@ def _run_program(commands: str) -> str:
 
 def probe() -> str | None:
     """Why packets cannot be dropped on this host, or None. Tested in a temporary namespace."""
+
+    def attempt(namespace: Namespace) -> None:
+        namespace.drop(["192.0.2.1"])
+        if namespace.counts() != {"192.0.2.1": 0}:
+            raise NetworkFailed("nftables has no counter per element; 0.9.5 and Linux 5.7 have it")
+
+    return in_new_network(attempt)
+
+
+def in_new_network(attempt: Callable[[Namespace], None]) -> str | None:
+    """Why something cannot be done in a network namespace of this host, or None."""
     problems: list[str] = []
 
-    def attempt() -> None:
+    def run() -> None:
         try:
             _move("unshare", CLONE_NEWNET)
             namespace = Namespace(threading.get_native_id())
             namespace.open()
-            namespace.drop(["192.0.2.1"])
-            if namespace.counts() != {"192.0.2.1": 0}:
-                problems.append("nftables has no counter per element; 0.9.5 and Linux 5.7 have it")
+            attempt(namespace)
             namespace.close()
         except (NetworkFailed, OSError) as error:
             problems.append(str(error))
 
     # The thread takes its namespace with it when it ends.
-    thread = threading.Thread(target=attempt)
+    thread = threading.Thread(target=run)
     thread.start()
     thread.join()
     return problems[0] if problems else None

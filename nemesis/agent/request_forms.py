@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
 from holdfast.nemesis.agent.client_proxy import KINDS as DISTURBANCES
+from holdfast.nemesis.agent.links.link_faults import ACTS as LINK_ACTS
+from holdfast.nemesis.agent.links.rules import ALL_PPM, ANSWERS
 from holdfast.nemesis.agent.request_errors import Refused
 from holdfast.nemesis.agent.tracing.call_tracer import ACTS
 from holdfast.nemesis.agent.tracing.failpoints import HOLDS
@@ -51,6 +53,7 @@ SHAPES: dict[str, Callable[[object], bool]] = {
         to=_is_address,
         ports=lambda ports: isinstance(ports, list) and all(map(_is_port, ports)),
     ),
+    "a number from 1 to 1000": lambda value: _is_whole(value) and 0 < value <= 1000,
     "a whole number": lambda value: _is_whole(value) and value >= 0,
 }
 
@@ -59,8 +62,8 @@ NODES = ("names", MISSING)
 
 REQUESTS: dict[str, Form] = {
     "hello": Form(
-        says="Abilities of this host: each of cut, pause, kill, set_clock, syscall, disk, proxy is"
-        " true or the reason why not. kill_on_eof: when the driver exits, kill all adopted"
+        says="Abilities of this host: each of cut, link, pause, kill, set_clock, syscall, disk,"
+        " proxy is true or the reason why not. kill_on_eof: when the driver exits, kill all adopted"
         " processes too.",
         takes={"kill_on_eof": ("true or false", False)},
     ),
@@ -86,6 +89,27 @@ REQUESTS: dict[str, Form] = {
             "fault": FAULT,
             "links": ('[{"node", "from": [IPv4 addresses]}]', MISSING),
             "nodes": ("names", None),
+        },
+    ),
+    "link": Form(
+        says=f"Disturbs packets from these addresses to the node. act: {', '.join(LINK_ACTS)};"
+        " share_ppm: of which packets (loss, duplicate, corrupt, reorder); by_ns, jitter_ns: how"
+        " long they are late (delay, reorder); byte: which byte of the data (corrupt); bytes: the"
+        " largest packet that passes (mtu); rate: bits in a second (bandwidth); answer:"
+        f" {' or '.join(ANSWERS)} (refuse). For act=neighbour it is packets from the node to these"
+        " addresses.",
+        takes={
+            "fault": FAULT,
+            "links": ('[{"node", "from": [IPv4 addresses]}]', MISSING),
+            "nodes": ("names", None),
+            "act": ("a name", MISSING),
+            "share_ppm": ("a whole number", ALL_PPM),
+            "by_ns": ("a whole number", 0),
+            "jitter_ns": ("a whole number", 0),
+            "byte": ("a number from 1 to 1000", 1),
+            "bytes": ("a whole number", 576),
+            "rate": ("a whole number", 0),
+            "answer": ("a name", "reset"),
         },
     ),
     "pause": Form(
@@ -221,7 +245,7 @@ REQUESTS: dict[str, Form] = {
     "heal_all": Form(says="Undoes every active fault: fault -> evidence."),
     "recover": Form(
         says="Undoes what a previous agent left in the adopted nodes: resumes every"
-        " process. Their networks are restored by adopt."
+        " process and removes neighbour entries. Rules of their networks are removed by adopt."
     ),
     "states": Form(says="Node -> pid -> state letter of every living process, `T` for stopped."),
 }

@@ -17,6 +17,7 @@ from holdfast.nemesis.agent.cuts import Cuts
 from holdfast.nemesis.agent.disks import loop_mount, node_disk
 from holdfast.nemesis.agent.disks.disk_faults import DiskFull, DiskHang, Power, SyncLie
 from holdfast.nemesis.agent.hosted_nodes import World
+from holdfast.nemesis.agent.links import link_faults
 from holdfast.nemesis.agent.request_errors import Evidence, Kind, Refused
 from holdfast.nemesis.agent.request_forms import checked
 from holdfast.nemesis.agent.signals import Kills, Pauses
@@ -32,11 +33,13 @@ class Agent:
     def __init__(self) -> None:
         self._world = World()
         self._cuts = Cuts(self._world)
+        self._links = link_faults.Links(self._world)
         self._taps = Taps(self._world)
         kills = Kills(self._world)
         power = Power(self._world, kills)
         self._kinds: dict[str, Kind] = {
             "cut": self._cuts,
+            "link": self._links,
             "pause": Pauses(self._world),
             "kill": kills,
             "power": power,
@@ -139,7 +142,7 @@ class Agent:
             found = [process for name in self._world.nodes for process in self._world.living(name)]
             stopped = [process for process in found if processes.state(process) == "T"]
             processes.resume(found)
-            return {"continued": len(stopped)}
+            return {"continued": len(stopped), "neighbours": self._links.recover()}
         assert do == "states"
         return {
             name: {str(p.pid): processes.state(p) for p in self._world.living(name)}
@@ -148,6 +151,7 @@ class Agent:
 
     def _adopt(self, args: Args) -> Evidence:
         self._cuts.leave(args["node"])
+        self._links.leave(args["node"])
         node = self._world.adopt(args["node"], args["pid"], args["address"], args["processes"])
         for kind in self._kinds.values():
             kind.settle(node.name)
@@ -179,6 +183,7 @@ def abilities() -> Evidence:
     signals = True if hasattr(os, "pidfd_open") else "this Python has no pidfd; use Linux"
     return {
         "cut": nft.probe() or True,
+        "link": link_faults.unsupported() or True,
         "pause": signals,
         "kill": signals,
         "set_clock": vdso.probe() or True,

@@ -64,8 +64,10 @@ NO_LONGER = {
     "freeze": {"simulator": "only"},
     "freeze-write": {"simulator": "only"},
     "torn-write": {"simulator": "only"},
+    "slow-links": {"simulator": "only"},
 }
-"""What old kinds were and are not today: hosts can stop and kill inside a system call now."""
+"""What old kinds were and are not today: hosts can stop and kill inside a system call now, and
+delay packets."""
 SINCE = {"torn-write": {"kills_later": True}}
 """What is declared of old kinds today and was not known of then."""
 

@@ -12,7 +12,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from holdfast.nemesis.agent import nft
@@ -63,22 +63,82 @@ def nodes(count: int) -> Iterator[list[int]]:
             process.wait()
 
 
-def udp(pid: int, host: str) -> socket.socket:
-    """A datagram socket on port 7400 of a node; it waits a tenth of a second for what comes."""
+def socket_of(pid: int, kind: socket.SocketKind) -> socket.socket:
+    """A new socket in the network of a node."""
     made: list[socket.socket] = []
 
     def attempt() -> None:
         fd = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
         assert ctypes.CDLL(None, use_errno=True).setns(fd, CLONE_NEWNET) == 0
         os.close(fd)
-        made.append(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+        made.append(socket.socket(socket.AF_INET, kind))
 
     thread = threading.Thread(target=attempt)
     thread.start()
     thread.join()
-    made[0].settimeout(0.1)
-    made[0].bind((host, 7400))
     return made[0]
+
+
+def udp(pid: int, host: str) -> socket.socket:
+    """A datagram socket on port 7400 of a node; it waits a tenth of a second for what comes."""
+    made = socket_of(pid, socket.SOCK_DGRAM)
+    made.settimeout(0.1)
+    made.bind((host, 7400))
+    return made
+
+
+class Echo:
+    """A server on port 7500 of a node that sends back what it receives."""
+
+    def __init__(self, pid: int, host: str) -> None:
+        self._socket = socket_of(pid, socket.SOCK_STREAM)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._socket.bind((host, 7500))
+        self._socket.listen(64)
+        self._host = host
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def __enter__(self) -> Echo:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+    def connect(self, pid: int, within_s: float = 0.3, connect_s: float = 3.0) -> socket.socket:
+        """A connection to it from a node, whose calls take so long at most. Errors: OSError."""
+        made = socket_of(pid, socket.SOCK_STREAM)
+        made.settimeout(connect_s)
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            made.connect((self._host, 7500))
+        except OSError:
+            made.close()
+            raise
+        made.settimeout(within_s)
+        return made
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = self._socket.accept()
+                threading.Thread(target=_echo, args=(connection,), daemon=True).start()
+
+
+def _echo(connection: socket.socket) -> None:
+    with suppress(OSError), connection:
+        while data := connection.recv(65536):
+            connection.sendall(data)
+
+
+def echoed(connection: socket.socket, data: bytes) -> bytes:
+    """What came back of some data before the connection's timeout."""
+    found = b""
+    with suppress(TimeoutError):
+        connection.sendall(data)
+        while len(found) < len(data) and (piece := connection.recv(65536)):
+            found += piece
+    return found
 
 
 def hears(listener: socket.socket, speaker: socket.socket) -> bool:

@@ -13,9 +13,11 @@ from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.durations import duration_ns, duration_text
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.ports import Fault, Nemesis
+from holdfast.nemesis.agent.links.link_faults import ACTS as LINK_ACTS
 from holdfast.nemesis.agent.request_forms import checked
 from holdfast.nemesis.compose import draw_all
 from holdfast.nemesis.kinds import (
+    bandwidth,
     black_hole,
     cancel,
     clock,
@@ -26,16 +28,26 @@ from holdfast.nemesis.kinds import (
     disk_slow,
     failpoint,
     fork,
+    half_open,
     hang_up,
     kill,
+    mtu_black_hole,
+    neighbour_lost,
+    packet_corrupt,
+    packet_duplicate,
+    packet_loss,
+    packet_reorder,
     partition,
     pause,
     power,
+    refuse_connections,
     reply_loss,
     reset,
+    slow_links,
     stall,
     sync_lie,
     syscall,
+    zero_window,
 )
 from holdfast.nemesis.options import rate_ppm
 from tests.nemesis.views import view
@@ -49,6 +61,19 @@ ENTRIES: dict[str, Nemesis] = {
 }
 ON_THE_WIRE = [reply_loss, reset, delay, black_hole, hang_up]
 CLIENT_SIDE = [*ON_THE_WIRE, cancel, stall, fork]
+ON_LINKS = [
+    slow_links,
+    packet_loss,
+    packet_duplicate,
+    packet_reorder,
+    packet_corrupt,
+    bandwidth,
+    mtu_black_hole,
+    zero_window,
+    half_open,
+    refuse_connections,
+    neighbour_lost,
+]
 ALL = [(name, {"lease": "2s"}) for name in ENTRIES]
 
 
@@ -223,7 +248,7 @@ def test_a_clock_fault_says_how_far_and_how_fast() -> None:
     }
 
 
-@pytest.mark.parametrize("module", [partition, pause, kill, clock, *CLIENT_SIDE])
+@pytest.mark.parametrize("module", [partition, pause, kill, clock, *CLIENT_SIDE, *ON_LINKS])
 def test_every_nemesis_says_what_it_models_needs_and_heals(module: object) -> None:
     text = module.__doc__ or ""
     assert [line for line in text.splitlines() if line in ("Models", "Needs", "Heals")] == [
@@ -334,3 +359,66 @@ def test_options_of_slow_and_failing_disks_reach_the_agent() -> None:
     assert error.args.items() >= {"call": "write", "error": "ENOSPC", "count": 3}.items()
     with pytest.raises(UsageError, match="EOI"):
         disk_error.NEMESIS.draw(random.Random(1), {"error": "EOI"}, S)
+
+
+@pytest.mark.parametrize("module", ON_LINKS)
+def test_a_fault_of_links_is_drawn_for_directed_links_that_the_agent_takes(module: Any) -> None:
+    seen = view(servers=3, clients=2)
+    drawn = module.NEMESIS.draw(random.Random(1), {"lease": "2s"}, 120 * SECOND)
+    assert {fault.params["way"] for fault in drawn} == {"in", "out", "both"}
+    for way, links in {
+        "in": [("n1", "n2"), ("n1", "n3")],
+        "out": [("n2", "n1"), ("n3", "n1")],
+    }.items():
+        fault = replace(drawn[0], target="n1", params={**drawn[0].params, "way": way})
+        (request,) = module.NEMESIS.requests(fault, seen, random.Random(1))
+        _, args = checked({"id": 1, "do": request.do, **request.args})
+        address = {node.address: node.name for node in seen.nodes}
+        found = [(row["node"], address[one]) for row in args["links"] for one in row["from"]]
+        backwards = module is neighbour_lost
+        assert found == ([(b, a) for a, b in links] if backwards else links)
+        assert args["nodes"] == ["n1"] and args["act"] in LINK_ACTS
+
+
+def test_a_fault_of_links_may_name_its_other_ends() -> None:
+    seen = view()
+    options = {"peer": "resource", "way": "in", "share": "5%"}
+    (fault, *_) = packet_loss.NEMESIS.draw(random.Random(1), options, 60 * SECOND)
+    aimed = replace(fault, target="c1")
+    (request,) = packet_loss.NEMESIS.requests(aimed, seen, random.Random(1))
+    (resource,) = seen.named("resource")
+    assert request.args["links"] == [{"node": "c1", "from": [resource.address]}]
+    assert request.args["share_ppm"] == 50_000
+
+
+@pytest.mark.parametrize(
+    ("module", "options", "why"),
+    [
+        (packet_loss, {"share": "0"}, "invalid share '0': expected > 0 to 1"),
+        (packet_loss, {"share": "130%"}, "invalid share '130%'"),
+        (packet_loss, {"peer": "resorce"}, "did you mean 'resource'"),
+        (packet_loss, {"by": "1s"}, "unknown option 'by'"),
+        (bandwidth, {"rate": "64"}, "invalid rate '64': expected a number with bit, kbit or mbit"),
+        (bandwidth, {"rate": "0kbit"}, "invalid rate '0kbit'"),
+        (mtu_black_hole, {"mtu": "0"}, "invalid number '0': expected 1 to 65535"),
+        (packet_corrupt, {"byte": "2000"}, "invalid number '2000': expected 1 to 1000"),
+        (slow_links, {"by": "-1s"}, "invalid duration '-1s': expected >= 0s"),
+        (refuse_connections, {"answer": "no"}, "unknown value 'no'"),
+    ],
+)
+def test_a_wrong_option_of_a_link_is_refused_before_the_run(
+    module: Any, options: dict[str, str], why: str
+) -> None:
+    with pytest.raises(UsageError, match=why):
+        module.NEMESIS.draw(random.Random(1), options, 60 * SECOND)
+
+
+def test_a_system_without_links_between_servers_has_those_to_its_clients() -> None:
+    seen = replace(view(servers=1, clients=2), peers=False)
+    (fault, *_) = packet_loss.NEMESIS.draw(random.Random(1), {"target": "n1"}, 60 * SECOND)
+    (request,) = packet_loss.NEMESIS.requests(
+        replace(fault, params={"way": "in"}), seen, random.Random(1)
+    )
+    assert request.args["links"] == [
+        {"node": "n1", "from": [node.address for node in seen.named("client")]}
+    ]

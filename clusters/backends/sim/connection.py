@@ -129,7 +129,7 @@ class End:
             engine, link = self._engine, self._link
             u = link.random()
             arrival_ns = engine.now_ns + link.fast_ns + int(link.span_ns * u * u * u)
-            if u < SPIKE or link.slow_ns:
+            if u < SPIKE or link.slow_ns or link.jitter_ns:
                 arrival_ns += link.more_ns(u)
             if arrival_ns < self._last_ns:
                 arrival_ns = self._last_ns

@@ -90,7 +90,7 @@ class Slow:
 
     def __init__(self, cluster: SimBackend, args: Args) -> None:
         network = cluster.network
-        self._by_ns = int(args["by_ns"])
+        self._by_ns, self._jitter_ns = int(args["by_ns"]), int(args["jitter_ns"])
         self._links: dict[str, tuple[Link, int]] = {}
         for row in args["links"]:
             for address in row["from"]:
@@ -98,6 +98,7 @@ class Slow:
                 if f"{row['node']}<-{address}" not in self._links:
                     self._links[f"{row['node']}<-{address}"] = (link, link.slowed)
                     link.slow_ns += self._by_ns
+                    link.jitter_ns += self._jitter_ns
 
     def observe(self) -> Evidence:
         """How many frames were slowed since; effective if there was one."""
@@ -109,6 +110,7 @@ class Slow:
         """Frames take as long as before."""
         for link, _ in self._links.values():
             link.slow_ns -= self._by_ns
+            link.jitter_ns -= self._jitter_ns
         return self.observe()
 
 
@@ -217,6 +219,13 @@ class Clock:
         return evidence
 
 
+def _on_links(cluster: SimBackend, args: Args) -> Slow:
+    """A fault of links, where the simulator has the same."""
+    if args["act"] != "delay":
+        raise EnvironmentFailed(f"simulator: no act={args['act']} on links")
+    return Slow(cluster, args)
+
+
 def _at_a_call(cluster: SimBackend, args: Args) -> Stops | FreezeWrite | TornWrite:
     """A fault at a system call, where the simulator has the same."""
     act, call = args["act"], args["call"]
@@ -233,7 +242,7 @@ def _at_a_call(cluster: SimBackend, args: Args) -> Stops | FreezeWrite | TornWri
 Active = Cut | Slow | Stops | FreezeWrite | Kill | TornWrite | Clock | Disturb | Order
 KINDS: dict[str, Callable[[SimBackend, Args], Active]] = {
     "cut": Cut,
-    "slow": Slow,
+    "link": _on_links,
     "pause": Stops,
     "freeze": partial(Stops, in_send=True),
     "freeze-write": FreezeWrite,

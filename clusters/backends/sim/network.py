@@ -51,12 +51,14 @@ class Link:
     fast_ns, span_ns   the least that a frame takes, and how much more it usually takes at most
     cuts, dropped      how many faults cut it, and frames that they stopped
     slow_ns, slowed    how much longer a frame takes by faults, and frames that took it
+    jitter_ns          how much longer than that it takes at most, at random
     """
 
     __slots__ = (
         "cuts",
         "dropped",
         "fast_ns",
+        "jitter_ns",
         "loose",
         "random",
         "slow_ns",
@@ -71,6 +73,7 @@ class Link:
         self.cuts = 0
         self.dropped = 0
         self.slow_ns = 0
+        self.jitter_ns = 0
         self.slowed = 0
         self.fast_ns = weather.fast_ns
         self.span_ns = weather.slow_ns - weather.fast_ns
@@ -80,16 +83,18 @@ class Link:
         """How long the next frame takes: near the least mostly, seldom much longer."""
         u = self.random()
         delay_ns = self.fast_ns + int(self.span_ns * u * u * u)
-        if u < SPIKE or self.slow_ns:
+        if u < SPIKE or self.slow_ns or self.jitter_ns:
             delay_ns += self.more_ns(u)
         return delay_ns
 
     def more_ns(self, u: float) -> int:
         """How much longer it takes than usual, by bad luck or by a fault."""
         delay_ns = int(self.spike_ns * self.random()) if u < SPIKE else 0
-        if self.slow_ns:
+        if self.slow_ns or self.jitter_ns:
             self.slowed += 1
             delay_ns += self.slow_ns
+            if self.jitter_ns:
+                delay_ns += int(self.jitter_ns * self.random())
         return delay_ns
 
 

@@ -11,7 +11,7 @@ from holdfast.harness.core.clock import now_ns
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.json_value import Json
 
-ANY_BITES = ("cut",)
+ANY_BITES = ("cut", "link")
 """Faults that are effective if they took effect on one host; others must on each."""
 
 

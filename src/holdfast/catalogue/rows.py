@@ -108,6 +108,7 @@ class BackendRow:
     `hosts_file`: it needs a file that lists machines. `container_engine`: it needs Docker.
     `programs_here`: servers are programs that are installed on this machine.
     `clients_here`: clients are processes of this machine, which can do faults to themselves.
+    `networks`: each node has a network of its own, on which its packets can be hit.
     `client_networks`: each client has a network of its own, on which its connections can be hit.
     """
 
@@ -123,4 +124,5 @@ class BackendRow:
     container_engine: bool = False
     programs_here: bool = False
     clients_here: bool = False
+    networks: bool = False
     client_networks: bool = False

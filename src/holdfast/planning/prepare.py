@@ -178,7 +178,11 @@ def out_of_reach(plan: Plan) -> list[str]:
         traits = catalogue.NEMESES[name].traits
         if backend.virtual_time and traits.simulator != NOT_SIMULATED:
             continue
-        if traits.on_connections and not backend.client_networks:
+        if traits.on_packets and not backend.virtual_time and not backend.networks:
+            problems.append(
+                f"nemesis {name} needs one network per node: use --backend local, docker or ssh"
+            )
+        elif traits.on_connections and not backend.client_networks:
             problems.append(
                 f"nemesis {name} needs one network per client: use --backend local or docker"
             )

@@ -101,9 +101,24 @@ def test_of_a_torn_write_whole_records_at_its_beginning_stay() -> None:
     assert torn([NOTHING], 0.99) == [], "a snapshot is there whole or not at all"
 
 
-def test_hosts_refuse_what_only_the_simulator_can_do() -> None:
-    with pytest.raises(UsageError, match="slow-links supports only --backend sim"):
-        plan(backend="local", nemeses=(("slow-links", {}),))
+def test_jitter_makes_frames_late_by_different_times() -> None:
+    world = Small()
+    wire = world.connected()
+    world.network.link("b", "a").jitter_ns = 300 * MS
+    late = []
+    for n in range(20):
+        sent_ns = world.since_ns()
+        wire.send({"n": n})
+        world.run(SECOND)
+        late.append(world.got[-1][0] - sent_ns)
+    assert max(late) < 330 * MS and min(late) >= 0
+    assert len({one // (30 * MS) for one in late}) > 3
+    assert world.network.link("b", "a").slowed == 20
+
+
+def test_the_simulator_refuses_links_that_it_does_not_have() -> None:
+    with pytest.raises(UsageError, match="packet-loss does not run in the simulator"):
+        plan(nemeses=(("packet-loss", {}),))
 
 
 @pytest.mark.parametrize("do", ["freeze-write", "torn-write", "slow-links"])
