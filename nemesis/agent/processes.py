@@ -17,6 +17,7 @@ PROC = Path("/proc")
 BOUND_NS = 500_000_000
 """Time until a signal is visible in /proc; a thread in the middle of a disk write needs time."""
 POLL_S = 0.000_02
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 STOPPED = frozenset("Tt")
 GONE = frozenset("ZX")
 
@@ -120,6 +121,14 @@ def end(roots: Iterable[Process]) -> dict[Process, str]:
         send(process, signal.SIGKILL)
     deadline = time.monotonic_ns() + 2 * BOUND_NS
     return {process: settled(process, ("gone",), deadline) for process in doomed}
+
+
+def cpu_ns(process: Process) -> int:
+    """CPU time that a process has used, as exact as the kernel's clock tick; 0 if it has exited."""
+    fields = _stat(f"/proc/{process.pid}/stat")
+    if not fields or int(fields[19]) != process.started:
+        return 0
+    return (int(fields[11]) + int(fields[12])) * (1_000_000_000 // TICKS_PER_S)
 
 
 def is_killed(process: Process) -> bool:

@@ -116,6 +116,21 @@ REQUESTS: dict[str, Form] = {
         says="SIGSTOP to all processes of the nodes; responds when every thread has stopped.",
         takes={"fault": FAULT, "nodes": NODES},
     ),
+    "cpu-quota": Form(
+        says="SIGSTOP and SIGCONT to all processes of the nodes in turn, so that they run for the"
+        " share `share_ppm` of each period.",
+        takes={
+            "fault": FAULT,
+            "nodes": NODES,
+            "share_ppm": ("a whole number", 100_000),
+            "period_ns": ("a whole number", 100_000_000),
+        },
+    ),
+    "open-files": Form(
+        says="Lowers the limit of open files of all processes of the nodes, so that each may open"
+        " `spare` files more.",
+        takes={"fault": FAULT, "nodes": NODES, "spare": ("a whole number", 0)},
+    ),
     "kill": Form(
         says="SIGKILL to all processes of the nodes; responds when they have exited.",
         takes={"fault": FAULT, "nodes": NODES},

@@ -17,10 +17,12 @@ from holdfast.nemesis.agent.cuts import Cuts
 from holdfast.nemesis.agent.disks import loop_mount, node_disk
 from holdfast.nemesis.agent.disks.disk_faults import DiskFull, DiskHang, Power, SyncLie
 from holdfast.nemesis.agent.hosted_nodes import World
+from holdfast.nemesis.agent.limits.cpu_quota import CpuQuota
+from holdfast.nemesis.agent.limits.open_files import OpenFiles
 from holdfast.nemesis.agent.links import link_faults
 from holdfast.nemesis.agent.request_errors import Evidence, Kind, Refused
 from holdfast.nemesis.agent.request_forms import checked
-from holdfast.nemesis.agent.signals import Kills, Pauses
+from holdfast.nemesis.agent.signals import Kills, Pauses, Stops
 from holdfast.nemesis.agent.tracing.failpoints import Failpoints
 from holdfast.nemesis.agent.tracing.system_calls import AT_CALLS, SystemCalls, unsupported
 
@@ -35,12 +37,14 @@ class Agent:
         self._cuts = Cuts(self._world)
         self._links = link_faults.Links(self._world)
         self._taps = Taps(self._world)
-        kills = Kills(self._world)
+        kills, stops = Kills(self._world), Stops(self._world)
         power = Power(self._world, kills)
         self._kinds: dict[str, Kind] = {
             "cut": self._cuts,
             "link": self._links,
-            "pause": Pauses(self._world),
+            "pause": Pauses(self._world, stops),
+            "cpu-quota": CpuQuota(self._world, stops),
+            "open-files": OpenFiles(self._world),
             "kill": kills,
             "power": power,
             "sync-lie": SyncLie(self._world, power),

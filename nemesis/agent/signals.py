@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -12,42 +13,78 @@ from holdfast.nemesis.agent.processes import Process
 from holdfast.nemesis.agent.request_errors import Evidence, Refused
 
 
-class Pauses:
-    """Faults of kind `pause`. A node that is adopted again meanwhile runs."""
+class Stops:
+    """The nodes that faults keep stopped; the last one to release a node resumes it.
+
+    `CpuQuota` uses it from threads of its own.
+    """
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._claims: Claims[str] = Claims()
         self._stopped: dict[str, dict[Process, None]] = {}
+        self._lock = threading.RLock()
+
+    def stop(self, fault: str, nodes: Iterable[str]) -> dict[str, str]:
+        """Stops every process of the nodes; node -> state."""
+        states = {}
+        with self._lock:
+            self._claims.claim(fault, nodes)
+            for node in self._claims.of(fault):
+                stopped = processes.stop(self._world.node(node).roots)
+                self._stopped.setdefault(node, {}).update(dict.fromkeys(stopped))
+                states[node] = worst(stopped.values())
+        return states
+
+    def release(self, fault: str) -> None:
+        """Resumes the nodes of a fault that no other one stops."""
+        with self._lock:
+            for node in self._claims.release(fault):
+                self.settle(node)
+
+    def settle(self, node: str) -> None:
+        """Resumes a node that no fault stops."""
+        with self._lock:
+            if not self._claims.claimants(node):
+                processes.resume(self._stopped.pop(node, {}))
+
+    def of(self, fault: str) -> tuple[str, ...]:
+        """The nodes that a fault stops."""
+        return self._claims.of(fault)
+
+    def stopped(self, node: str) -> bool:
+        """Whether a fault stops this node."""
+        return bool(self._claims.claimants(node))
+
+
+class Pauses:
+    """Faults of kind `pause`. A node that is adopted again meanwhile runs."""
+
+    def __init__(self, world: World, stops: Stops) -> None:
+        self._world = world
+        self._stops = stops
 
     def inject(self, fault: str, args: Mapping[str, Any]) -> Evidence:
         """Stops every process of `nodes`. Errors: Refused if none is alive."""
-        states = {}
-        self._claims.claim(fault, args["nodes"])
-        for node in self._claims.of(fault):
-            stopped = processes.stop(self._world.node(node).roots)
-            self._stopped.setdefault(node, {}).update(dict.fromkeys(stopped))
-            states[node] = worst(stopped.values())
+        states = self._stops.stop(fault, args["nodes"])
         if set(states.values()) == {"gone"}:
             raise Refused(f"pause {'+'.join(states)}: no live process; restart it first")
         return _evidence(states)
 
     def observe(self, fault: str) -> Evidence:
         """The present states of the nodes; effective while all of their threads are stopped."""
-        living = {node: self._world.living(node) for node in self._claims.of(fault)}
+        living = {node: self._world.living(node) for node in self._stops.of(fault)}
         return _evidence({n: worst(map(processes.state, found)) for n, found in living.items()})
 
     def heal(self, fault: str) -> Evidence:
         """Resumes nodes that no other fault stops; returns the states before."""
         evidence = self.observe(fault)
-        for node in self._claims.release(fault):
-            self.settle(node)
+        self._stops.release(fault)
         return evidence
 
     def settle(self, node: str) -> None:
         """Resumes a node that no fault stops."""
-        if not self._claims.claimants(node):
-            processes.resume(self._stopped.pop(node, {}))
+        self._stops.settle(node)
 
 
 class Kills:

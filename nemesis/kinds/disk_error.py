@@ -16,14 +16,14 @@ from __future__ import annotations
 
 from holdfast.harness.core.fault_traits import NOT_SIMULATED, Traits
 from holdfast.nemesis.client_fault import whole
-from holdfast.nemesis.disk_fault import OnDisks
 from holdfast.nemesis.node_fault import in_turn
 from holdfast.nemesis.options import one_of
+from holdfast.nemesis.server_fault import OnServers
 
 FIRST = ("leader|one",)
 LATER = ("leader|one", "follower|one", "minority|one", "all")
 
-NEMESIS = OnDisks(
+NEMESIS = OnServers(
     name="disk-error",
     usual=in_turn(FIRST, LATER),
     traits=Traits(kills_later=True, simulator=NOT_SIMULATED),

@@ -13,8 +13,8 @@ Heals
 from __future__ import annotations
 
 from holdfast.harness.core.fault_traits import NOT_SIMULATED, Traits
-from holdfast.nemesis.disk_fault import OnDisks
 from holdfast.nemesis.node_fault import in_turn
+from holdfast.nemesis.server_fault import OnServers
 
 FIRST = ("leader|one",)
 LATER = ("leader|one", "follower|one", "minority|one", "all")
@@ -24,4 +24,4 @@ TRAITS = Traits(
     needs_disk=True,
     simulator=NOT_SIMULATED,
 )
-NEMESIS = OnDisks(name="disk-full", usual=in_turn(FIRST, LATER), traits=TRAITS)
+NEMESIS = OnServers(name="disk-full", usual=in_turn(FIRST, LATER), traits=TRAITS)

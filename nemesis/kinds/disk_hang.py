@@ -14,8 +14,8 @@ Heals
 from __future__ import annotations
 
 from holdfast.harness.core.fault_traits import NOT_SIMULATED, Traits
-from holdfast.nemesis.disk_fault import OnDisks
 from holdfast.nemesis.node_fault import in_turn
+from holdfast.nemesis.server_fault import OnServers
 
 FIRST = ("leader|one",)
 LATER = ("leader|one", "follower|one", "minority|one", "all")
@@ -27,4 +27,4 @@ TRAITS = Traits(
     simulator=NOT_SIMULATED,
     pattern="pause",
 )
-NEMESIS = OnDisks(name="disk-hang", usual=in_turn(FIRST, LATER), traits=TRAITS)
+NEMESIS = OnServers(name="disk-hang", usual=in_turn(FIRST, LATER), traits=TRAITS)

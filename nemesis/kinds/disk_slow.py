@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from holdfast.harness.core.durations import duration_ns
 from holdfast.harness.core.fault_traits import NOT_SIMULATED, Traits
-from holdfast.nemesis.disk_fault import OnDisks
 from holdfast.nemesis.node_fault import in_turn
+from holdfast.nemesis.server_fault import OnServers
 
 FIRST = ("leader|one",)
 LATER = ("leader|one", "follower|one", "minority|one", "all")
 
-NEMESIS = OnDisks(
+NEMESIS = OnServers(
     name="disk-slow",
     usual=in_turn(FIRST, LATER),
     traits=Traits(kills_later=True, simulator=NOT_SIMULATED),

@@ -15,8 +15,8 @@ Heals
 from __future__ import annotations
 
 from holdfast.harness.core.fault_traits import Traits
-from holdfast.nemesis.disk_fault import OnDisks
 from holdfast.nemesis.node_fault import in_turn
+from holdfast.nemesis.server_fault import OnServers
 
 FIRST = ("leader|one", "all")
 LATER = ("leader|one", "one", "minority|one", "majority", "all")
@@ -27,4 +27,4 @@ TRAITS = Traits(
     loses_unsynced=True,
     pattern="kill",
 )
-NEMESIS = OnDisks(name="power", usual=in_turn(FIRST, LATER), traits=TRAITS)
+NEMESIS = OnServers(name="power", usual=in_turn(FIRST, LATER), traits=TRAITS)

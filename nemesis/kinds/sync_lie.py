@@ -15,8 +15,8 @@ Heals
 from __future__ import annotations
 
 from holdfast.harness.core.fault_traits import NOT_SIMULATED, Traits
-from holdfast.nemesis.disk_fault import OnDisks
 from holdfast.nemesis.node_fault import in_turn
+from holdfast.nemesis.server_fault import OnServers
 
 FIRST = ("leader|one", "all")
 
@@ -28,4 +28,4 @@ TRAITS = Traits(
     simulator=NOT_SIMULATED,
     pattern="kill",
 )
-NEMESIS = OnDisks(name="sync-lie", usual=in_turn(FIRST, FIRST), traits=TRAITS)
+NEMESIS = OnServers(name="sync-lie", usual=in_turn(FIRST, FIRST), traits=TRAITS)

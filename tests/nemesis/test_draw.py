@@ -21,6 +21,7 @@ from holdfast.nemesis.kinds import (
     black_hole,
     cancel,
     clock,
+    cpu_quota,
     delay,
     disk_error,
     disk_full,
@@ -33,6 +34,7 @@ from holdfast.nemesis.kinds import (
     kill,
     mtu_black_hole,
     neighbour_lost,
+    open_files,
     packet_corrupt,
     packet_duplicate,
     packet_loss,
@@ -345,7 +347,7 @@ def test_a_fault_of_a_disk_is_a_request_that_the_agent_takes(module: Any) -> Non
 
 @pytest.mark.parametrize("target", ["holder", "leader|client", "n1+c2", "resource"])
 def test_only_servers_have_disks(target: str) -> None:
-    with pytest.raises(UsageError, match="is no server; only servers have disks"):
+    with pytest.raises(UsageError, match="is no server: it acts on servers only"):
         power.NEMESIS.draw(random.Random(1), {"target": target}, 60 * SECOND)
 
 
@@ -422,3 +424,22 @@ def test_a_system_without_links_between_servers_has_those_to_its_clients() -> No
     assert request.args["links"] == [
         {"node": "n1", "from": [node.address for node in seen.named("client")]}
     ]
+
+
+@pytest.mark.parametrize(
+    ("module", "options", "asked"),
+    [
+        (cpu_quota, {"share": "20%"}, {"share_ppm": 200_000, "period_ns": 100_000_000}),
+        (open_files, {"spare": "3"}, {"spare": 3}),
+    ],
+)
+def test_limits_of_processes_are_those_of_servers(
+    module: Any, options: dict[str, str], asked: dict[str, int]
+) -> None:
+    (fault, *_) = module.NEMESIS.draw(random.Random(1), options, 60 * SECOND)
+    assert fault.target == "leader|one"
+    (request,) = module.NEMESIS.requests(fault, view(), random.Random(1))
+    _, args = checked({"id": 1, "do": request.do, **request.args})
+    assert {name: args[name] for name in asked} == asked
+    with pytest.raises(UsageError, match="'holder' is no server: it acts on servers only"):
+        module.NEMESIS.draw(random.Random(1), {"target": "holder"}, 60 * SECOND)

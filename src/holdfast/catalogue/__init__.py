@@ -360,6 +360,8 @@ _NEMESES = {
     "freeze-write": "stop servers in the middle of a disk write",
     "syscall": "freeze, delay, fail, skip, tear or kill at a chosen system call",
     "failpoint": "hold the first thread that calls a chosen function of a program, or all threads",
+    "cpu-quota": "stop servers for a part of each 100 ms, so that they get a share of the CPU",
+    "open-files": "leave servers no file descriptor: no new connection, no new file",
     "power": "cut the power of servers: what was not synced is lost; restart later",
     "disk-hang": "freeze disks: every write and sync waits",
     "disk-full": "take all free space of disks",

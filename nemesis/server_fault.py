@@ -1,4 +1,4 @@
-"""Base of nemeses that act on the disks of servers: power, disk-hang, disk-full, sync-lie ..."""
+"""Base of nemeses that act on servers only: power, disk-hang, sync-lie, cpu-quota ..."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NO_SERVERS = re.compile(r"holder|waiter|clients?|resource|probe|c\d+")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class OnDisks:
+class OnServers:
     """Implements the port `Nemesis`. Options: target, every, for, lease, and those of `known`.
 
     name    of the nemesis and of its request
@@ -41,7 +41,7 @@ class OnDisks:
         for part in re.split(r"[|+]", options.get("target", "")):
             if NO_SERVERS.fullmatch(part):
                 raise UsageError(
-                    f"nemesis {self.name}: target {part!r} is no server; only servers have disks"
+                    f"nemesis {self.name}: target {part!r} is no server: it acts on servers only"
                 )
         return aimed(self.name, rng, options, span_ns, self.known, self.usual, self.leases)
 

@@ -1,4 +1,4 @@
-"""Faults of links in whole runs: what is effective, what is refused, what is left."""
+"""Faults of links and limits in whole runs: what is effective, what is refused, what is left."""
 
 from __future__ import annotations
 
@@ -32,6 +32,8 @@ KINDS = (
     f"refuse-connections:{FROM_ONE}",
     f"neighbour-lost:{FROM_ONE}",
     f"slow-links:by=10ms,jitter=10ms,{FROM_ONE}",
+    f"cpu-quota:share=50%,{FROM_ONE}",
+    f"open-files:{FROM_ONE}",
 )
 
 
@@ -43,7 +45,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def all_effective(run: hf.Run) -> None:
     """Every fault took effect and left no problem, and no promise of exclusion was broken."""
     faults = run.faults()
-    assert len(faults) and faults.effective.all(), faults[["do", "effective", "evidence"]]
+    assert len(faults)
+    assert faults.effective.all(), faults[["kind", "effective", "evidence"]].to_dict("records")
     assert list(run.judgement["problems"]) == []
     assert run.verdicts["mutual-exclusion"] != hf.Verdict.VIOLATED
     for fault in faults.itertuples():
@@ -53,7 +56,7 @@ def all_effective(run: hf.Run) -> None:
 ONE_EACH = (
     "packet-loss:target=leader|one,every=7s,for=1s",
     "half-open:target=n1+n2+n3,peer=clients,every=7s,for=1s",
-    "slow-links:target=holder,peer=resource,by=50ms,jitter=50ms,every=7s,for=1s",
+    "slow-links:target=clients,peer=resource,by=20ms,jitter=20ms,way=both,every=7s,for=1s",
     "mtu-black-hole:target=leader|one,mtu=100,every=7s,for=1s",
 )
 
@@ -61,6 +64,17 @@ ONE_EACH = (
 @pytest.mark.usefixtures("here")
 def test_links_of_servers_of_clients_and_of_the_resource_are_hit() -> None:
     all_effective(hf.run(nemesis=",".join(ONE_EACH), lease="1s", time="7s", seed=1))
+
+
+@pytest.mark.usefixtures("here")
+def test_servers_with_little_cpu_time_and_no_descriptors_keep_their_promises() -> None:
+    limits = "cpu-quota:target=leader|one,every=7s,for=1s,open-files:target=n1,every=7s,for=1s"
+    run = hf.run(nemesis=limits, lease="1s", time="7s", seed=1)
+    faults = run.faults()
+    assert len(faults) == 2
+    assert faults.effective.all(), faults[["kind", "effective", "evidence"]].to_dict("records")
+    assert list(run.judgement["problems"]) == []
+    assert run.verdicts["mutual-exclusion"] != hf.Verdict.VIOLATED
 
 
 @pytest.mark.docker
