@@ -80,7 +80,7 @@ def _backend(name: str, row: BackendRow) -> Fields:
 
 def _scenarios() -> Table:
     return {
-        name: {"summary": row.says, "backend": row.only, "sweep": row.sweep}
+        name: {"summary": row.says, "backend": ", ".join(row.only), "sweep": row.sweep}
         for name, row in SCENARIOS.items()
     }
 

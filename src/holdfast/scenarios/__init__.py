@@ -17,14 +17,17 @@ from holdfast.harness.plans.plan import suggest
 class Scenario:
     """One scenario: its summary in one sentence.
 
-    only     the one backend that supports its faults, "" for all
+    only     the backends that support its faults, () for all
     sweep    the file has a table [sweep]: many runs with different values of one setting
     """
 
     says: str
-    only: str = ""
+    only: tuple[str, ...] = ()
     sweep: bool = False
 
+
+HOSTS = ("local", "docker", "ssh")
+"""Backends on which each node has a network of its own."""
 
 SCENARIOS: dict[str, Scenario] = {
     "concurrent-acquisition": Scenario(says="6 clients compete for one lock, without faults"),
@@ -82,13 +85,27 @@ SCENARIOS: dict[str, Scenario] = {
         says="all servers lose power while the lock is held; what they had not synced is gone"
     ),
     "disk-hang-leader": Scenario(
-        says="the leader's disk takes no write for 2 leases, then for a moment", only="local"
+        says="the leader's disk takes no write for 2 leases, then for a moment", only=("local",)
+    ),
+    "mtu-black-hole-leader": Scenario(
+        says="the leader's small packets arrive at its peers, its large ones never do", only=HOSTS
+    ),
+    "zero-window-leader": Scenario(
+        says="the leader's peers seem to read nothing, so it sends nothing more", only=HOSTS
+    ),
+    "half-open-holder": Scenario(
+        says="the holder's open connections to the servers carry nothing more, new ones work",
+        only=HOSTS,
+    ),
+    "lossy-links": Scenario(
+        says="3 of 10 packets between the leader and its peers are lost, then those of the holder",
+        only=HOSTS,
     ),
     "whole-node-freeze": Scenario(says="a server and the holder are paused together"),
     "sweep-pause": Scenario(says="shortest pause of a holder that causes a violation", sweep=True),
     "sweep-delay": Scenario(
         says="smallest delay between holder and servers that causes a violation (simulator only)",
-        only="sim",
+        only=("sim",),
         sweep=True,
     ),
     "sweep-skew": Scenario(says="smallest clock step that breaks the lock", sweep=True),

@@ -26,8 +26,9 @@ def own_table(name: str, backend: str) -> dict[str, Any]:
     table = tomllib.loads(path.read_text())
     if backend not in catalogue.BACKENDS:
         raise UsageError(suggest(backend, list(catalogue.BACKENDS), "backend"))
-    if scenario.only not in ("", backend):
-        raise UsageError(f"scenario {name} supports only --backend {scenario.only}, not {backend}")
+    if scenario.only and backend not in scenario.only:
+        only = " or ".join(scenario.only)
+        raise UsageError(f"scenario {name} supports only --backend {only}, not {backend}")
     return {**table, "backend": backend}
 
 
