@@ -68,6 +68,8 @@ def test_the_commands_of_a_page_do_what_it_says(
 ) -> None:
     if page.stem == "system-calls":
         needs.tracing()
+    if page.stem == "links":
+        needs.namespaces()
     if page.stem == "power-loss":
         needs.disks()
         needs.binary("redis-server")
