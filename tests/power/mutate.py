@@ -17,6 +17,7 @@ from __future__ import annotations
 import ast
 import importlib
 import json
+import math
 import os
 import random
 import resource
@@ -42,9 +43,9 @@ MUTATED = (
     "checkers/holds", "checkers/facts", "checkers/properties", "checkers/coverage",
     "harness/verification",
 )  # fmt: skip
-LONGEST_S = 900
-"""CPU time, several times what all tests take: a mutant that takes more runs in a loop."""
-IN_A_LOOP = -signal.SIGKILL
+TIMES_LONGER = 10
+"""A mutant with which a test takes so many times its CPU time, and 10 s, runs in a loop."""
+IN_A_LOOP = -signal.SIGXCPU
 SLOW = ("test_growth.py", "test_fixtures.py", "test_kernel.py", "test_shrinking.py")
 """They say little of what is judged, and take long."""
 WORDS = ["-q", "-n0", "-p", "no:cacheprovider", "-m", "not power"]
@@ -268,15 +269,13 @@ def watch(item: pytest.Item, probes: Probes) -> tuple[float, list[int]]:
     return time.perf_counter() - begun, probes.taken()
 
 
-def in_a_fork(work: Callable[[], bytes | None], longest_s: int) -> tuple[int, bytes]:
-    """Exit code and result of a child: 0, 1 if the result is None, 3 if it raised, IN_A_LOOP if it
-    took so much CPU time: on a busy machine a clock would end it too early."""
+def in_a_fork(work: Callable[[], bytes | None]) -> tuple[int, bytes]:
+    """Exit code and result of a child: 0, 1 if the result is None, 3 if it raised."""
     with tempfile.TemporaryFile() as result:
         child = os.fork()
         if not child:
             code = 3
             try:
-                resource.setrlimit(resource.RLIMIT_CPU, (longest_s, longest_s))
                 null = os.open(os.devnull, os.O_WRONLY)
                 os.dup2(null, 1)
                 data = work()
@@ -299,7 +298,7 @@ def learned(items: Sequence[pytest.Item], every: Sequence[Mutant]) -> list[Test]
         probes = put_probes_in(every)
         return json.dumps([watch(item, probes) for item in items]).encode()
 
-    code, data = in_a_fork(work, 10 * LONGEST_S)
+    code, data = in_a_fork(work)
     assert code == 0, "the tests do not pass without a change"
     return [
         Test(item, seconds, frozenset(told))
@@ -313,12 +312,24 @@ def killed(mutant: Mutant, tests: Sequence[Test]) -> str:
 
     def work() -> bytes | None:
         put_in(mutant)
-        return next((str(n).encode() for n, test in enumerate(mine) if fails(test.item)), None)
+        for n, test in enumerate(mine):
+            bound_cpu(TIMES_LONGER * test.seconds + 10)
+            if fails(test.item):
+                return str(n).encode()
+        return None
 
-    code, by = in_a_fork(work, LONGEST_S)
+    code, by = in_a_fork(work)
     if code == 0:
         mine[int(by)].kills += 1
     return {0: "killed", 1: "survived", IN_A_LOOP: "killed"}.get(code, "error")
+
+
+def bound_cpu(seconds: float) -> None:
+    """Ends this process if it takes so much CPU time from now: a clock would end it too early on a
+    busy machine."""
+    spent = resource.getrusage(resource.RUSAGE_SELF)
+    last = math.ceil(spent.ru_utime + spent.ru_stime + seconds)
+    resource.setrlimit(resource.RLIMIT_CPU, (last, resource.RLIM_INFINITY))
 
 
 class Mutation:
