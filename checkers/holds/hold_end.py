@@ -130,7 +130,8 @@ def _unlocked(case: Case) -> dict[int, list[int]]:
 def _surely_ended(case: Case, a: Attempt, row: int) -> bool:
     """Whether a force-unlock certainly ended this hold.
 
-    An unlock of one token ends the only hold with that token. An unlock of any holder frees an
+    An unlock of one token ends the only hold with that token, unless it returned before that was
+    asked for: then the token was granted twice. An unlock of any holder frees an
     exclusive lock, so a hold that was granted before the unlock was sent is over when the unlock
     returns; one that was granted during the call may have come after it.
     """
@@ -139,7 +140,8 @@ def _surely_ended(case: Case, a: Attempt, row: int) -> bool:
     token, found = int(column(case, "token")[row]), table(case)
     if token != NO_TOKEN:
         same = found.token[found.beside(a.key)] == token
-        return token == a.token and int(same.sum()) == 1
+        asked_before = int(column(case, "t_ret")[row]) >= a.inv_ns
+        return token == a.token and int(same.sum()) == 1 and asked_before
     granted_before = int(column(case, "t_inv")[row]) > a.ret_ns + case.error_ns
     return a.mode == Mode.EXCLUSIVE and granted_before
 

@@ -96,12 +96,29 @@ def changes(node: ast.AST) -> Iterator[Change]:
         yield f"{node.attr} -> {NAMES[node.attr]}", lambda: setattr(node, "attr", NAMES[node.attr])
     if isinstance(node, ast.If | ast.IfExp | ast.While):
         yield "guard never", lambda: setattr(node, "test", _never(node.test))
-        if not isinstance(node, ast.While):
+        if not isinstance(node, ast.While) and not _memo(node):
             yield "guard always", lambda: setattr(node, "test", _always(node.test))
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         yield "not x -> x", lambda: setattr(node, "op", ast.UAdd())
     if isinstance(node, ast.For) and not isinstance(node.body[-1], ast.Return | ast.Break):
         yield "one turn only", lambda: node.body.append(ast.Break())
+
+
+def _memo(node: ast.AST) -> bool:
+    """Whether it is `if k not in d: ...; d[k] = ...` or `if a is None: ...; a = ...`: to make anew
+    what is kept changes nothing but the time."""
+    if not isinstance(node, ast.If) or node.orelse or not isinstance(node.test, ast.Compare):
+        return False
+    last, test = node.body[-1], node.test
+    if not isinstance(last, ast.Assign | ast.AnnAssign):
+        return False
+    assigned = {
+        ast.unparse(each)
+        for each in (last.targets if isinstance(last, ast.Assign) else [last.target])
+    }
+    left, right = ast.unparse(test.left), ast.unparse(test.comparators[0])
+    kept = f"{right}[{left}]" if isinstance(test.ops[0], ast.NotIn) else left
+    return isinstance(test.ops[0], ast.NotIn | ast.Is) and kept in assigned
 
 
 def _swap(ops: list[ast.cmpop], at: int) -> Change:
