@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from holdfast.checkers.facts import stalls
+from holdfast.checkers.facts import stale_belief, stalls
+from holdfast.checkers.facts.admissions import Admitted, newer
 from holdfast.checkers.facts.reachable import out_of_reach
 from holdfast.checkers.holds.attempt_table import table
-from holdfast.checkers.holds.derive import INF, Attempt, attempts, by_lock
+from holdfast.checkers.holds.derive import INF, Attempt, attempts, by_lock, conflict
 from holdfast.checkers.holds.hold_end import certain_end, may_have_ended
-from holdfast.checkers.holds.overlaps import slack
+from holdfast.checkers.holds.overlaps import reach, slack
 from holdfast.checkers.properties import (
     grant_notice,
     hold_age,
@@ -138,6 +139,26 @@ class Numbers:
         self.same("followers", story.may_follow(token, refused),
                   self.answers._followers(query) > 0)  # fmt: skip
 
+    def of_writers(self, every: list[Attempt]) -> None:
+        """Which attempt is certainly newer than which, and whether one of those admitted is."""
+        case = self.case
+        admitted = Admitted(case)
+        among = self.chance.sample(every, self.chance.randrange(len(every) + 1))
+        for n, b in enumerate(among):
+            admitted.add(b, n)
+        for a in every:
+            news = []
+            for b in every:
+                ours = conflict(a, b) and newer(case, b, a)
+                if a.status is b.status is Status.OK:
+                    theirs = self.writes._newer(self.both.row(b.row), self.both.row(a.row))
+                    self.same("newer", ours, theirs)
+                news += [b.id] if ours else []
+            found = admitted.newer_than(a)
+            self.same("admitted", found is not None, any(b.id in news for b in among))
+            if found is not None:
+                assert found[0].id in news and among[found[1]].id == found[0].id
+
     def of_tries(self) -> None:
         """Until when a lock may have been shut to each request for it."""
         case, found = self.case, table(self.case)
@@ -205,6 +226,7 @@ def compare(count: int, seed: str) -> Counter[str]:
         if not given.promises.subtrees:
             for key, every in by_lock(given).items():
                 numbers.of_lock(key, list(every))
+                numbers.of_writers(list(every))
             numbers.of_tries()
         numbers.of_blocks()
         numbers.of_releases()
@@ -214,10 +236,48 @@ def compare(count: int, seed: str) -> Counter[str]:
 
 def test_both_derive_the_same_numbers_of_small_histories() -> None:
     seen = compare(700, "few")
-    assert len(seen) == 17 and min(seen.values()) > 5, seen
+    assert len(seen) == 19 and min(seen.values()) > 5, seen
 
 
 @pytest.mark.power
 @pytest.mark.parametrize("seed", range(10))
 def test_the_same_of_very_many(seed: int) -> None:
     compare(20_000, f"many {seed}")
+
+
+def plain_beliefs(case: Case) -> dict[int, int]:
+    """Per newer grant the longest time for which another acted as owner beside it: all pairs."""
+    longest = dict[int, int]()
+    far, slack_ns = reach(case), slack(case)
+    sure = [a for a in attempts(case) if a.certain is not None]
+    for a in sure if case.promises.bound != "none" else ():
+        for b in sure:
+            if a.id == b.id or not conflict(a, b) or a.end_ns <= b.known_ns + slack_ns:
+                continue
+            if (b.known_ns, b.id) < (a.known_ns, a.id):
+                continue
+            older, newer_one = (b, a) if -1 < b.token < a.token else (a, b)
+            over_ns = min(older.end_ns, newer_one.end_ns, case.end_ns) - slack_ns
+            ns = over_ns - max(far(older), newer_one.known_ns, older.known_ns)
+            if ns > 0:
+                longest[newer_one.id] = max(ns, longest.get(newer_one.id, 0))
+    return longest
+
+
+def test_stale_beliefs_are_those_of_all_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    chance, seen = random.Random("beliefs"), Counter[str]()
+    for _ in range(1500):
+        given = small(chance)
+        known = [a.known_ns for a in attempts(given) if a.known_ns < INF]
+        if len(set(known)) < len(known):
+            continue  # of two known at once either may be told as the newer
+        plain = plain_beliefs(given)
+        few = {b.newer.id: b.ns for b in stale_belief.stale_beliefs(given)}
+        assert few == plain, given
+        with monkeypatch.context() as patch:
+            patch.setattr(stale_belief, "FEW", 0)
+            many = {b.newer.id: b.ns for b in stale_belief.stale_beliefs(replace(given, memo={}))}
+        assert all(ns <= plain.get(ident, 0) for ident, ns in many.items())
+        seen["found"] += bool(plain)
+        seen["found among many"] += bool(many)
+    assert seen["found among many"] > seen["found"] * 0.8 > 40, seen
