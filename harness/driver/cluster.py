@@ -10,7 +10,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import EnvironmentFailed
@@ -286,7 +285,7 @@ class Cluster:
 
     def _config(
         self, node: Node, seen: Sequence[Node], writer: str, generation: int, there: RunDir
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         common = {
             "writer": writer,
             "node": node.name,

@@ -15,7 +15,6 @@ from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from holdfast.harness.client.agent_link import AgentLink
 from holdfast.harness.client.self_faults import Orders
@@ -23,7 +22,7 @@ from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import AgentLost, EnvironmentFailed, HoldfastError
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.ports import EndsWithClient, Fabric, Hosting, Place
+from holdfast.harness.core.ports import EndsWithClient, Fabric, Hosting, Nemesis, Place
 from holdfast.harness.core.waiting import sleep_until, to_the_end, until
 from holdfast.harness.driver.cluster import Cluster
 from holdfast.harness.driver.runtime import Runtime
@@ -99,7 +98,7 @@ class Run:
         finally:
             await to_the_end(self._tear_down(agent))
 
-    def _cluster(self, agent: AgentLink, nemeses: Collection[Any]) -> Cluster:
+    def _cluster(self, agent: AgentLink, nemeses: Collection[Nemesis]) -> Cluster:
         entries, backend = self.manifest.entries, self._backend
         system = load(entries.system)
         self._ends_with_client = isinstance(system, EndsWithClient) and system.ends_with_client
@@ -333,7 +332,7 @@ class Run:
         self._runtime.append(row)
         return t_ns
 
-    def _say(self, stage: str, **rest: Any) -> None:
+    def _say(self, stage: str, **rest: Json) -> None:
         # Whoever showed the progress may be gone: the run is told by the end of its input.
         with suppress(BrokenPipeError):
             self._progress({"stage": stage, **rest})

@@ -30,7 +30,7 @@ TRIES = 3
 class Agent(Protocol):
     """Answers requests as `nemesis/agent` documents them: {"t_ns", "evidence"}."""
 
-    async def ask(self, do: str, **args: Any) -> dict[str, Any]: ...
+    async def ask(self, do: str, **args: object) -> dict[str, Any]: ...
 
 
 class Stage(Protocol):

@@ -9,7 +9,6 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from holdfast.catalogue import plug_ins
 from holdfast.clusters.systems.user_class import module_of
@@ -99,7 +98,7 @@ def origins(plan: Plan) -> dict[str, str]:
 def kept(table: Mapping[str, Json], run: RunDir) -> dict[str, Json]:
     """The plan of a run in which files that are gone are those that the run has kept."""
 
-    def found(value: object) -> Any:
+    def found(value: Json) -> Json:
         if isinstance(value, list):
             return [found(one) for one in value]
         if isinstance(value, dict):
