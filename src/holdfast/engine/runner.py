@@ -226,8 +226,8 @@ def _passing_on_interrupts(process: subprocess.Popen[str]) -> Iterator[threading
     def ask(number: int, frame: object) -> None:
         asked.set()
         process.send_signal(signal.SIGINT)
-        # The end of its input says the same, also to a driver that ignores the signal: before it
-        # has a handler, it does as whoever started this command (nohup, `&` in a script) said.
+        # The end of its input also stops a driver that ignores the signal: before it has a handler,
+        # it inherits the disposition of this command (nohup, `&` in a script).
         if process.stdin is not None:
             with suppress(OSError):
                 process.stdin.close()
