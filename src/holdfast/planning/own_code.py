@@ -12,7 +12,7 @@ from pathlib import Path
 
 from holdfast.catalogue import plug_ins
 from holdfast.clusters.systems.user_class import module_of
-from holdfast.harness.core import neighbours
+from holdfast.harness.core import user_imports
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.plans.plan import Plan
@@ -61,7 +61,7 @@ def installed(plan: Plan) -> list[str]:
         for kind, name in named(plan)
         if kind in ("systems", "workloads") and ".py:" in name
     ]
-    return list(dict.fromkeys(name for path in paths for name in neighbours.installed(path)))
+    return list(dict.fromkeys(name for path in paths for name in user_imports.installed(path)))
 
 
 def copy(plan: Plan, run: RunDir) -> Path | None:
