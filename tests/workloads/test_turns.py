@@ -72,19 +72,29 @@ def test_a_hold_has_as_many_requests_as_asked_for_with_a_gap_before_each(workloa
         assert min(gaps) >= 19.8 * MILLISECOND and max(gaps[1:]) < 40 * MILLISECOND
 
 
-@pytest.mark.parametrize("workload", ["critical-section", "lost-update", "semaphore", "crowd"])
+PAUSES = {
+    "critical-section": 2, "crowd": 2, "hierarchy": 2, "lost-update": 2, "manual-recovery": 2,
+    "many-locks": 2, "reentrant": 2, "semaphore": 2, "sequencers": 2, "singleton-job": 2,
+    "try-lock": 4,
+}  # fmt: skip
+"""Longest pause of a workload after a release, in `think_ms`."""
+
+
+@pytest.mark.parametrize("workload", PAUSES)
 def test_the_pause_between_holds_is_random_and_bounded(workload: str) -> None:
-    rows = calls(workload, Op.ACQUIRE, Op.RELEASE, think_ms="40")
+    rows = calls(workload, Op.ACQUIRE, Op.TRY, Op.RELEASE, think_ms="40")
+    longest_ns = PAUSES[workload] * 40 * MILLISECOND
     pauses = []
     for process in set(rows["process"].tolist()):
         own = rows[rows["process"] == process]
         pauses += [
             int(after["t_inv"] - before["t_ret"])
             for before, after in pairwise(own)
-            if before["f"] == Op.RELEASE
+            if before["f"] == Op.RELEASE and after["f"] != Op.RELEASE
         ]
-    assert min(pauses) < 30 * MILLISECOND
-    assert 60 * MILLISECOND < max(pauses) <= 80 * MILLISECOND
+    # A clock may be 1 % slow; a check of a released sequencer takes some ms.
+    assert min(pauses) < longest_ns // 3
+    assert 0.7 * longest_ns < max(pauses) < 1.1 * longest_ns
 
 
 @pytest.mark.parametrize("workload", ["critical-section", "read-write", "renewal", "singleton-job"])
