@@ -18,7 +18,7 @@ from holdfast.harness.core.ports import Fault
 from holdfast.harness.core.verdict import Severity, Verdict
 from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.verdicts.evidence import Asked, Dist, Evidence, Failover
-from holdfast.harness.verdicts.judged import Judged, Judgement, Shown, Struck, UnderKind
+from holdfast.harness.verdicts.judged import Judged, Judgement, ObservedFault, Shown, UnderKind
 from tests.manifests import manifest
 
 PAUSE = Fault(id="f1", do="pause", target="holder", at_ns=1, for_ns=1)
@@ -27,7 +27,7 @@ KILL = replace(PAUSE, id="f2", do="kill")
 
 def judged(*verdicts: Judgement, evidence: Evidence | None = None) -> Judged:
     """A run of 4 s with two faults, of which the pause took effect."""
-    shown = Struck(
+    shown = ObservedFault(
         id="f1", do="pause", target="holder", nodes=("c1",), from_ns=0, to_ns=1, effective=True
     )
     return Judged(
