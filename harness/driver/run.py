@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from holdfast.harness.client.agent_link import AgentLink
-from holdfast.harness.client.self_faults import Orders
+from holdfast.harness.client.self_faults import OrderingAgent
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import AgentLost, EnvironmentFailed, HoldfastError
 from holdfast.harness.core.json_value import Json
@@ -114,7 +114,7 @@ class Run:
             backend=backend,
             runtime=self._runtime,
             system=system,
-            agent=agent if hosting else Orders(agent, self._place.run_dir / "workers"),
+            agent=agent if hosting else OrderingAgent(agent, self._place.run_dir / "workers"),
             tapped=any(one.on_connections for one in traits) and not hosting,
             ordered=any(one.in_client for one in traits) and not hosting,
             entries=entries,

@@ -63,7 +63,7 @@ class Mirror:
         self._to.close()
 
 
-class Steady:
+class MonitoredOffset:
     """The monitored offset of the two clocks: timestamps around a step do not count.
 
     look    measures it: two bounds
@@ -140,7 +140,7 @@ class _Watch:
 
     __slots__ = ("_begun", "_seen", "_steady")
 
-    def __init__(self, steady: Steady, seen: Span) -> None:
+    def __init__(self, steady: MonitoredOffset, seen: Span) -> None:
         self._steady, self._seen = steady, seen
 
     def __enter__(self) -> Stamped:
@@ -156,7 +156,7 @@ class _Watch:
 
 
 class KernelStamps:
-    """The timestamps of one worker: `watch` collects them per call, `Steady` validates them."""
+    """The timestamps of one worker: `watch` collects them, a `MonitoredOffset` validates them."""
 
     def __init__(self, recorder: Recorder, *, alone: bool) -> None:
         """alone: the process has one client, to which all its sockets belong."""
@@ -165,7 +165,9 @@ class KernelStamps:
         self._wakes = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._wakes.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPING, WANTED)
         self._mirror = Mirror()
-        self._steady = Steady(self._mirror.look, recorder.stamps_good, recorder.drop_stamps)
+        self._steady = MonitoredOffset(
+            self._mirror.look, recorder.stamps_good, recorder.drop_stamps
+        )
         install()
         self._steady.start()
 

@@ -11,7 +11,7 @@ import pytest
 from benchmarks.run_directory import Shape, write
 
 from holdfast.engine import runner
-from holdfast.harness.campaigns.run_index import Shelf, progress
+from holdfast.harness.campaigns.run_index import RunIndex, progress
 from holdfast.harness.core.clock import SECOND, now_ns
 from holdfast.harness.runs import registry
 from holdfast.harness.runs.directory import RunDir
@@ -41,7 +41,7 @@ def test_runs_have_their_state_and_the_newest_comes_first(tmp_path: Path) -> Non
     registry.note("going", run_dir=going.path, label="x")
     broken.manifest.write_text("{")
     os.utime(broken.manifest, (3000, 3000))
-    entries = Shelf(root, SAYS).entries()
+    entries = RunIndex(root, SAYS).entries()
     assert [(one.id, one.state) for one in entries] == [
         (broken.path.name, "unreadable"),
         (going.path.name, "running"),
@@ -58,7 +58,7 @@ def test_runs_have_their_state_and_the_newest_comes_first(tmp_path: Path) -> Non
 
 def test_what_is_read_once_is_read_again_when_it_has_changed(tmp_path: Path) -> None:
     run = made(tmp_path / "runs", 1, 1000)
-    shelf = Shelf(tmp_path / "runs", SAYS)
+    shelf = RunIndex(tmp_path / "runs", SAYS)
     (first,), (second,) = shelf.entries(), shelf.entries()
     assert first is second
     runner.judge_run(run, ())
@@ -73,9 +73,9 @@ def test_links_are_not_followed_and_deeper_folders_are_no_runs(tmp_path: Path) -
     root.mkdir()
     (root / "link").symlink_to(run.path)
     made(root / "a" / "b" / "c", 2, 1000)
-    assert Shelf(root, SAYS).entries() == []
+    assert RunIndex(root, SAYS).entries() == []
     made(root / "a" / "b", 3, 1000)
-    assert len(Shelf(root, SAYS).entries()) == 1
+    assert len(RunIndex(root, SAYS).entries()) == 1
 
 
 def marks(run: RunDir, **at_ns: int) -> None:
@@ -113,10 +113,10 @@ def test_a_live_verdict_comes_from_another_process_and_a_failed_one_keeps_the_la
     tmp_path: Path,
 ) -> None:
     run = made(tmp_path / "runs", 1, 1000)
-    shelf = Shelf(tmp_path / "runs", SAYS)
+    shelf = RunIndex(tmp_path / "runs", SAYS)
     (entry,) = shelf.entries()
     wait_for(lambda: shelf.live(entry).get("ops") == 7, 30, "no live verdict")
     live = shelf.live(entry)
     assert live["of"] == str(run.path) and live["of_ns"] == run.read_manifest().plan.time_ns
-    failing = Shelf(tmp_path / "runs", [sys.executable, "-P", "-c", "raise SystemExit(1)"])
+    failing = RunIndex(tmp_path / "runs", [sys.executable, "-P", "-c", "raise SystemExit(1)"])
     assert "ops" not in failing.live(entry)
