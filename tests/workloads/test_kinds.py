@@ -22,6 +22,11 @@ def by(rows: Rows, process: int) -> Rows:
     return np.asarray(rows[rows["process"] == process])
 
 
+def begun(rows: Rows, op: Op) -> list[int]:
+    """When the calls of this kind began."""
+    return [int(t_ns) for t_ns in rows[rows["f"] == op]["t_inv"]]
+
+
 def kinds(rows: Rows) -> list[Op]:
     """The operations, in order of their calls."""
     return [Op(int(f)) for f in rows["f"]]
@@ -104,6 +109,8 @@ def test_long_holds_last_for_their_leases_and_are_renewed_all_along(workload: st
         assert renewals["t_inv"][0] - hold["t_ret"][0] < LEASE_NS // 10
         gaps = [after - before for before, after in pairwise(renewals["t_inv"].tolist())]
         assert all(0.19 * LEASE_NS < gap < 0.3 * LEASE_NS for gap in gaps)
+        written = [after - before for before, after in pairwise(begun(hold, Op.WRITE))]
+        assert len(written) > 40 and all(0.04 < gap / LEASE_NS < 0.08 for gap in written)
 
 
 def test_extended_renewals_ask_for_twice_and_half_of_the_lease_in_turn() -> None:
@@ -131,8 +138,7 @@ def test_paced_clients_try_at_the_planned_times() -> None:
     assert 0.9 * SECONDS * 120 < len(tries) <= 1.05 * SECONDS * 120
     assert not len(calls("paced", Op.ACQUIRE, rate="120"))
     for process in CLIENT_NUMBERS:
-        begun = by(tries, process)["t_inv"].tolist()
-        gaps = [after - before for before, after in pairwise(begun)]
+        gaps = [after - before for before, after in pairwise(begun(by(tries, process), Op.TRY))]
         assert all(40 * MILLISECOND < gap < 60 * MILLISECOND for gap in gaps)
     # Not all at once: each client begins at its own random time.
     firsts = sorted(int(by(tries, process)["t_inv"][0]) for process in CLIENT_NUMBERS)
