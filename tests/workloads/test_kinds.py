@@ -11,7 +11,7 @@ import pytest
 from holdfast.harness.core.case import Rows
 from holdfast.harness.core.clock import MILLISECOND
 from holdfast.harness.core.job_keys import job_of
-from holdfast.harness.core.operations import NO_TOKEN, Mode, Op, Status
+from holdfast.harness.core.operations import NO_TOKEN, Mode, Op, Status, carried
 from tests.workloads.runs import CLIENTS, LEASE_NS, SECONDS, calls, grants, history, holds, ran
 
 CLIENT_NUMBERS = range(1, CLIENTS + 1)
@@ -145,6 +145,14 @@ def test_paced_clients_try_at_the_planned_times() -> None:
     assert firsts[-1] - firsts[0] > 5 * MILLISECOND
 
 
+def test_a_paced_client_that_cannot_keep_up_records_by_how_much_it_is_late() -> None:
+    # What the clock of a node is slow by makes some us of it.
+    assert calls("paced", Op.TRY, rate="120")["late"].max() < 100
+    late_us = by(calls("paced", Op.TRY, rate="60000"), 1)["late"].tolist()
+    assert late_us == sorted(late_us) and 1_000_000 < late_us[-1] < SECONDS * 1_000_000
+    assert set(calls("paced", Op.TRY)["late"].tolist()) == {0}, "nothing is due"
+
+
 @pytest.mark.parametrize("workload", ["paced", "crowd"])
 def test_a_hold_of_one_request_is_one_blind_write(workload: str) -> None:
     for hold in holds(workload):
@@ -237,6 +245,9 @@ def test_jobs_are_done_in_order_and_marked_when_it_was_asked_for(
             assert job is not None and job[0] == strings[hold["key"][0]]
             if not job[2]:
                 done.setdefault(job[0], []).append(job[1])
+    # A job, and what comes after its effect or its mark, takes a random time.
+    writes = [begun(hold, Op.WRITE)[-1] - int(hold["t_ret"][0]) for hold in every]
+    assert max(writes) - min(writes) > 20 * MILLISECOND
     assert len(done) == 2
     assert all(numbers == list(range(len(numbers))) for numbers in done.values())
 
@@ -257,8 +268,11 @@ def test_queries_ask_for_the_place_while_waiting_and_for_holder_and_length_while
         assert acquire["t_inv"] < place["t_inv"] < acquire["t_ret"]
     conditional = [rest > 0 for _, _, rest in terms(calls("queries", Op.ACQUIRE))]
     assert 0.3 < sum(conditional) / len(conditional) < 0.7
-    texts = [history("queries", metadata=n).strings for n in ("0", "1")]
-    assert [any("process" in text for text in known) for known in texts] == [False, True]
+    strings = history("queries", metadata="1").strings
+    texts = {int(row["token"]): carried(row["attempt"]) for row in grants("queries", metadata="1")}
+    for row in calls("queries", Op.HOLDER, metadata="1"):
+        assert strings[row["err"]] == texts.get(int(row["token"]), "")
+    assert not calls("queries", Op.HOLDER)["err"].any()
     own = {int(row["token"]) for row in grants("queries")}
     named = calls("queries", Op.HOLDER)
     assert {int(row["token"]) for row in named} - {NO_TOKEN} <= own and len(named) > len(own)
@@ -279,7 +293,7 @@ def test_the_operator_ends_a_hanging_hold_after_two_leases_and_does_nothing_else
     for hold in holds("manual-recovery"):
         notices = hold[hold["f"] == Op.LOST]["t_inv"].tolist()
         late = hold[hold["f"] == Op.WRITE]["t_inv"][-1]
-        assert not notices or late - notices[0] > 0.49 * LEASE_NS
+        assert not notices or 0.49 * LEASE_NS < late - notices[0] < 0.7 * LEASE_NS
 
 
 def test_one_in_forty_holds_is_abandoned_and_its_owner_replaced() -> None:
