@@ -33,6 +33,17 @@ class Cover:
         """How much is covered between two times."""
         return max(0, self._up_to(until_ns) - self._up_to(from_ns))
 
+    def uncovered_ns(self, from_ns: int, length_ns: int) -> int:
+        """The first time by which so much since from_ns is not covered: 3 ns from 2 on, with the
+        pieces 1..5 and 7..8, are over at 9."""
+        at_ns, left_ns = from_ns, length_ns
+        for n in range(bisect_right(self._ends, from_ns), len(self._begins)):
+            gap_ns = max(0, self._begins[n] - at_ns)
+            if gap_ns >= left_ns:
+                break
+            at_ns, left_ns = self._ends[n], left_ns - gap_ns
+        return at_ns + left_ns
+
     def _up_to(self, t_ns: int) -> int:
         n = bisect_right(self._begins, t_ns)
         return self._before[n] - (max(0, self._ends[n - 1] - t_ns) if n else 0)
@@ -47,10 +58,14 @@ def starved_ns(case: Case, from_ns: int, until_ns: int) -> int:
     """How long any process of the run, or its host, got no CPU time between two times."""
     if not case.starved:
         return 0
+    return _cover(case).ns(from_ns, until_ns)
+
+
+def _cover(case: Case) -> Cover:
     if "starved" not in case.memo:
         case.memo["starved"] = Cover(starved_spans(case))
     cover: Cover = case.memo["starved"]
-    return cover.ns(from_ns, until_ns)
+    return cover
 
 
 def without_starvation(case: Case) -> Case:
@@ -62,7 +77,6 @@ def without_starvation(case: Case) -> Case:
 def overdue_ns(case: Case, end_ns: int) -> int:
     """Until when a service may not have noticed that a lease ended; no time of a starved host
     counts."""
-    over_ns = end_ns + EXPIRY_SLACK_NS
-    while (later := end_ns + EXPIRY_SLACK_NS + starved_ns(case, end_ns, over_ns)) > over_ns:
-        over_ns = later
-    return over_ns
+    if not case.starved:
+        return end_ns + EXPIRY_SLACK_NS
+    return _cover(case).uncovered_ns(end_ns, EXPIRY_SLACK_NS)

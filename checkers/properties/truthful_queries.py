@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from heapq import heappop, heappush
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
 from holdfast.checkers.facts import witnesses
@@ -250,18 +251,24 @@ def _wrong_check(case: Case, a: Attempt, row: int) -> tuple[str, Proof] | None:
 
 
 def _growing(case: Case) -> Iterator[Finding]:
-    """Places that grew although no later request goes first."""
-    last: dict[int, Query] = {}
+    """Places that grew although no later request goes first: each against the smallest place of a
+    query that had returned before, which need not be the last one."""
+    pending: dict[int, list[tuple[int, int, int]]] = {}
+    least: dict[int, tuple[int, int, int]] = {}
     for query in _queries(case, Op.PLACE):
-        if not first_come(case, query.key):
+        if query.res < 0 or not query.attempt or not first_come(case, query.key):
             continue
-        before = last.get(query.attempt)
-        if query.res >= 0 and query.attempt:
-            if before and before.ret_ns < query.inv_ns and query.res > before.res:
-                why = f"the response before, at {seconds(case, before.ret_ns)}, was {before.res}"
-                proof = _proof("growing", {"before": before.row})
-                yield _finding(case, query, Op.PLACE, why, (before.row,), proof)
-            last[query.attempt] = query
+        returned = pending.setdefault(query.attempt, [])
+        while returned and returned[0][0] < query.inv_ns:
+            ret_ns, row, place = heappop(returned)
+            known = least.get(query.attempt)
+            if known is None or place < known[0]:
+                least[query.attempt] = place, row, ret_ns
+        place, row, ret_ns = least.get(query.attempt, (query.res, -1, 0))
+        if place < query.res:
+            why = f"a response before, at {seconds(case, ret_ns)}, was {place}"
+            yield _finding(case, query, Op.PLACE, why, (row,), _proof("growing", {"before": row}))
+        heappush(returned, (query.ret_ns, query.row, query.res))
 
 
 def _conditions(case: Case) -> Iterator[Finding]:

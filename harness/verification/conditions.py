@@ -383,7 +383,8 @@ class Conditions:
         if forced.token != -1:
             known = [self.run.known(at) for at in self.grants(a.key)]
             same = [at for at in known if self.rows.token[at] == forced.token]
-            return forced.token == a.token and len(same) == 1
+            alone = forced.token == a.token and len(same) == 1
+            return alone and forced.t_ret >= a.t_inv
         return a.mode == EXCLUSIVE and forced.t_inv > a.t_ret + self.run.error_ns
 
     def calm(self, a: Row) -> bool:

@@ -321,10 +321,15 @@ class Run:
 
     def overdue(self, end: int) -> int:
         """Until when a service may not have noticed that a lease ended; no starved time counts."""
-        over, later = end, end + LATE_NS
-        while later > over:
-            over, later = later, end + LATE_NS + self.starved_ns(end, later)
-        return over
+        at, left = end, LATE_NS
+        for one in sorted(self.starved, key=lambda one: one.from_ns):
+            if one.to_ns <= at:
+                continue
+            if one.from_ns - at >= left:
+                break
+            left -= max(0, one.from_ns - at)
+            at = one.to_ns
+        return at + left
 
     def longest(self, ttl_ns: int) -> int:
         """A lease as the slowest clock of the service may count it."""

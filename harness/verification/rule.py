@@ -37,6 +37,7 @@ class Rule:
     """One way to prove findings of some kinds. `lock` is the role whose key the finding names.
 
     states   times that no row shows: the certificate states them, `where` determines them
+    calls    of several kinds: per kind the op that its role `row` is
     """
 
     kinds: tuple[str, ...]
@@ -47,6 +48,7 @@ class Rule:
     values: Mapping[str, str] = field(default_factory=dict)
     assumes: tuple[str, ...] = ()
     states: tuple[str, ...] = ()
+    calls: Mapping[str, str] = field(default_factory=dict)
 
 
 def sides(*names: str) -> dict[str, tuple[str, str]]:

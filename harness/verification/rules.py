@@ -222,17 +222,19 @@ RULES["broken-lease/permits"] = Rule(
     ),
     assumes=("bound",),
 )
-_FOREIGN = ("foreign-release", "foreign-renewal")
+_FOREIGN = {"foreign-release": "release", "foreign-renewal": "renew"}
 _SAID = {"row": ("renew|release", OK)}
 RULES["foreign/refused"] = Rule(
-    kinds=_FOREIGN,
+    kinds=tuple(_FOREIGN),
+    calls=_FOREIGN,
     lock="attempt",
     roles={"attempt": (ASK, "fail"), **_SAID},
     where=("row.attempt == attempt.attempt", "says_owned(row)"),
     facts=("attempt.t_inv <= row.t_inv",),
 )
 RULES["foreign/given-back"] = Rule(
-    kinds=_FOREIGN,
+    kinds=tuple(_FOREIGN),
+    calls=_FOREIGN,
     lock="attempt",
     roles={"attempt": (ASK, OK), "release": ("release", OK), **_SAID},
     where=(
@@ -258,7 +260,8 @@ for _how, _more, _values, _where in (
         "attempt",
         "other",
         Rule(
-            kinds=_FOREIGN,
+            kinds=tuple(_FOREIGN),
+            calls=_FOREIGN,
             lock="attempt",
             roles={
                 **known("attempt"),

@@ -95,6 +95,9 @@ class Verifier:
         if rule is None or finding.get("kind") not in rule.kinds:
             raise Refused(f"there is no rule {certificate.get('rule')!r} for such findings")
         roles = self._roles(rule, certificate.get("rows"))
+        call = rule.calls.get(str(finding["kind"]))
+        if call is not None and roles["row"].f != OPS[call]:
+            raise Refused(f"its row is no {call}")
         about = roles[rule.lock]
         own = job(about)[0] if str(finding.get("kind")).startswith("job-") else about.text
         if finding.get("lock") != own:

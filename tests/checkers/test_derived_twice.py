@@ -63,7 +63,7 @@ def of_attempts(both: Both) -> int:
         at = both.at(a.row)
         granted_by = run.known(at)
         closed = run.bound in ("session", "connection") and a.end_why not in ("closed", "killed")
-        if not (closed and _ends_at_once(both, a)):
+        if not (closed and ends_at_once(both, a)):
             assert run.possible_end(at) == (-1 if a.possible is None else a.possible[1]), a
         assert (INF if granted_by < 0 else both.rows.t_ret[granted_by]) == a.known_ns, a
         if a.status in (Status.FAIL, Status.NOT_OWNER):
@@ -80,7 +80,7 @@ def of_attempts(both: Both) -> int:
     return len(attempts(case))
 
 
-def _ends_at_once(both: Both, a: Attempt) -> bool:
+def ends_at_once(both: Both, a: Attempt) -> bool:
     """Whether its session was closed at the very moment at which its claim ended otherwise: which
     of two ends at one moment counts is told apart by neither, and only the one lets go for sure."""
     rows = both.case.history.rows
@@ -122,7 +122,7 @@ def of_locks(both: Both, seen: Counter[str]) -> int:
     promised = case.promises.tokens == "ordered" and both.run.promised("token-order")
     for key, every in by_lock(case).items():
         row = both.row(every[0].row)
-        if not case.promises.subtrees and not any(_ends_at_once(both, a) for a in every):
+        if not case.promises.subtrees and not any(ends_at_once(both, a) for a in every):
             assert names["lasting"](row) == stands_for(case, key, LASTING)
             ending = both.verifier.conditions.ending(row.key)
             assert ending == stands_for(case, key, ENDING)

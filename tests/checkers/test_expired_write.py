@@ -176,3 +176,9 @@ def test_every_write_that_the_evidence_counts_as_accepted_is_a_finding() -> None
     told = plain(evidence(judged))["expired_owner"]
     assert isinstance(told, dict) and told["accepted"] == 2
     assert len(check(judged).findings) == 2
+
+
+def test_of_two_force_unlocks_the_one_after_the_last_renewal_ended_the_hold() -> None:
+    given = case("0a? 0a+1 9f? 9f+ 0n? 0n+ 0w? 9f? 9f+ 0S+ 0w+")
+    (finding,) = check(given).findings
+    assert "had been ended by an operator" in finding.sentence

@@ -131,6 +131,9 @@ ON_TERMS: tuple[tuple[str, str, tuple[Terms, ...]], ...] = (
 STRONGER = {
     "double-holder": {"double-grant"},
     "broken-lease": {"double-grant", "over-admission"},
+    "early-grant": {"double-grant", "broken-lease"},
+    "foreign-release": {"foreign-renewal"},
+    "foreign-renewal": {"foreign-release"},
 }
 """Kinds that say more of the same pair of holds, and are told instead."""
 PART_OF_ANOTHER = {"livelock"}

@@ -89,6 +89,8 @@ def test_a_place_does_not_grow() -> None:
     queue = "0a? 0a+1 3a? 3Q 1a? 1Q "
     assert kinds(queue + "1k? 1k+=0 1k? 1k+=1") == ["false-answer"]
     assert kinds(queue + "1k? 1k+=1 1k? 1k+=0") == []
+    one_more = "1k?@9 1k+=0@10 1k?@10 1k+=1@11 1k?@12 1k+=1@13"
+    assert kinds(queue + one_more) == ["false-answer"], "no matter what was answered in between"
 
 
 def test_who_waits_is_not_told_that_it_does_not() -> None:

@@ -1,22 +1,23 @@
 """Mutants of the checkers and of the verifier: python -m tests.power.mutate COUNT [SEED [WORKERS]]
 
 or, of one place: python -m tests.power.mutate --only holdfast.checkers.facts.legal_orders:67 ...
+or, all that no test can tell from the code as it is: python -m tests.power.mutate --unseen
 
 A mutant is one small change to one function: a comparison, a constant, a sign, `and` for `or`, a
 dropped guard, `min` for `max`, a loop that ends after its first turn. The tests are collected once
-and run once, to learn which of them execute which lines and how long each takes. Each mutant lives
-in a fork of that, in which the function gets the changed code, so that modules that imported it by
-name have the mutant too. There the tests that execute the changed statement run, up to the first
-that fails: first those that killed most mutants so far for their time. A mutant that none of them
-fails has survived.
+and run once, with probes in the code, to learn which mutants each of them could tell from the code
+as it is and how long it takes. Each mutant lives in a fork of that, in which the function gets the
+changed code, so that modules that imported it by name have the mutant too. There the tests that
+could tell it run, up to the first that fails: first those that killed most mutants so far for their
+time. A mutant that none of them fails has survived; one that no test can tell is "unseen".
 """
 
 from __future__ import annotations
 
 import ast
-import copy
 import importlib
 import json
+import math
 import os
 import random
 import resource
@@ -25,29 +26,28 @@ import sys
 import tempfile
 import time
 import traceback
-from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from types import CodeType, FrameType, FunctionType, ModuleType
-from typing import Any
+from types import FunctionType, ModuleType
 
 import pytest
 from _pytest.runner import runtestprotocol
+
+from tests.power.probes import Probes, by_node, put_probes
 
 ROOT = Path(__file__).parents[2]
 MUTATED = (
     "checkers/holds", "checkers/facts", "checkers/properties", "checkers/coverage",
     "harness/verification",
 )  # fmt: skip
-LONGEST_S = 900
-"""CPU time, several times what all tests take: a mutant that takes more runs in a loop."""
-IN_A_LOOP = -signal.SIGKILL
+TIMES_LONGER = 10
+"""A mutant with which a test takes so many times its CPU time, and 10 s, runs in a loop."""
+IN_A_LOOP = -signal.SIGXCPU
 SLOW = ("test_growth.py", "test_fixtures.py", "test_kernel.py", "test_shrinking.py")
 """They say little of what is judged, and take long."""
-MOST_CALLS = 300
-"""Calls of one function in one test of which the lines are noted one by one."""
-Trace = Callable[[FrameType, str, Any], Any]
 WORDS = ["-q", "-n0", "-p", "no:cacheprovider", "-m", "not power"]
 
 TESTS = ("tests/checkers", "tests/harness/verification")
@@ -64,17 +64,13 @@ TEXT = ("wording", "_finding", "_told", "_reason", "_excuse", "sentence")
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """The place of a change: module, function, the n-th node of it, and what is done there.
-
-    lines   of the innermost statement around it, without the statements within that
-    """
+    """The place of a change: module, function, the n-th node of it, and what is done there."""
 
     module: str
     function: str
     node: int
     what: str
     line: int
-    lines: range
 
     def __str__(self) -> str:
         return f"{self.module}:{self.line} {self.function}: {self.what}"
@@ -100,12 +96,29 @@ def changes(node: ast.AST) -> Iterator[Change]:
         yield f"{node.attr} -> {NAMES[node.attr]}", lambda: setattr(node, "attr", NAMES[node.attr])
     if isinstance(node, ast.If | ast.IfExp | ast.While):
         yield "guard never", lambda: setattr(node, "test", _never(node.test))
-        if not isinstance(node, ast.While):
+        if not isinstance(node, ast.While) and not _memo(node):
             yield "guard always", lambda: setattr(node, "test", _always(node.test))
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         yield "not x -> x", lambda: setattr(node, "op", ast.UAdd())
     if isinstance(node, ast.For) and not isinstance(node.body[-1], ast.Return | ast.Break):
         yield "one turn only", lambda: node.body.append(ast.Break())
+
+
+def _memo(node: ast.AST) -> bool:
+    """Whether it is `if k not in d: ...; d[k] = ...` or `if a is None: ...; a = ...`: to make anew
+    what is kept changes nothing but the time."""
+    if not isinstance(node, ast.If) or node.orelse or not isinstance(node.test, ast.Compare):
+        return False
+    last, test = node.body[-1], node.test
+    if not isinstance(last, ast.Assign | ast.AnnAssign):
+        return False
+    assigned = {
+        ast.unparse(each)
+        for each in (last.targets if isinstance(last, ast.Assign) else [last.target])
+    }
+    left, right = ast.unparse(test.left), ast.unparse(test.comparators[0])
+    kept = f"{right}[{left}]" if isinstance(test.ops[0], ast.NotIn) else left
+    return isinstance(test.ops[0], ast.NotIn | ast.Is) and kept in assigned
 
 
 def _swap(ops: list[ast.cmpop], at: int) -> Change:
@@ -158,27 +171,6 @@ def _children(node: ast.AST) -> list[ast.AST]:
     ]
 
 
-def _lines(function: ast.FunctionDef) -> list[range]:
-    """Of each of `_places` the lines of its statement: one of them is executed if it is."""
-    lines: list[range] = []
-    open_now = [(node, _own_lines(node)) for node in function.body]
-    while open_now:
-        node, own = open_now.pop(0)
-        if isinstance(node, ast.JoinedStr):
-            continue
-        lines.append(own)
-        for child in _children(node):
-            begins = isinstance(child, ast.stmt | ast.ExceptHandler)
-            open_now.append((child, _own_lines(child) if begins else own))  # type: ignore[arg-type]
-    return lines
-
-
-def _own_lines(node: ast.stmt | ast.ExceptHandler) -> range:
-    body = getattr(node, "body", None)
-    over = body[0].lineno if body else (node.end_lineno or node.lineno) + 1
-    return range(node.lineno, max(over, node.lineno + 1))
-
-
 def mutants() -> list[Mutant]:
     """All there are, in the order of files and lines."""
     found = []
@@ -188,30 +180,66 @@ def mutants() -> list[Mutant]:
             for name, function in functions(ast.parse(path.read_text())):
                 if any(word in f"{path.stem} {name}" for word in TEXT):
                     continue
-                nodes = zip(_places(function), _lines(function), strict=True)
-                for n, (node, lines) in enumerate(nodes):
+                for n, node in enumerate(_places(function)):
                     line = getattr(node, "lineno", function.lineno)
-                    found += [
-                        Mutant(module, name, n, what, line, lines) for what, _ in changes(node)
-                    ]
+                    found += [Mutant(module, name, n, what, line) for what, _ in changes(node)]
     return found
 
 
 def put_in(mutant: Mutant) -> None:
     """Gives the running function the code of the mutant."""
-    module = importlib.import_module(mutant.module)
+
+    def change(function: ast.FunctionDef) -> None:
+        node = _places(function)[mutant.node]
+        dict(changes(node))[mutant.what]()
+
+    rewrite(mutant.module, {mutant.function: change}, {})
+
+
+def put_probes_in(every: Sequence[Mutant]) -> Probes:
+    """Gives all running functions code that notes which mutants could be told from it."""
+    probes = Probes()
+    by_function: dict[str, dict[str, list[int]]] = {}
+    for n, mutant in enumerate(every):
+        by_function.setdefault(mutant.module, {}).setdefault(mutant.function, []).append(n)
+    for module, functions_of in by_function.items():
+        rewrite(
+            module,
+            {
+                name: partial(_probe, probes=probes, mutants={n: every[n] for n in numbers})
+                for name, numbers in functions_of.items()
+            },
+            probes.names(),
+        )
+    return probes
+
+
+def _probe(function: ast.FunctionDef, probes: Probes, mutants: Mapping[int, Mutant]) -> None:
+    places = _places(function)
+    ids = by_node([(places[one.node], one.what, n) for n, one in mutants.items()])
+    put_probes(function, ids, probes, SWAPPED)
+
+
+def rewrite(
+    module_name: str,
+    edits: Mapping[str, Callable[[ast.FunctionDef], None]],
+    names: Mapping[str, object],
+) -> None:
+    """Gives running functions of a module changed code, and its globals some names more."""
+    module = importlib.import_module(module_name)
     assert module.__file__
-    tree = copy.deepcopy(ast.parse(Path(module.__file__).read_text()))
-    function = dict(functions(tree))[mutant.function]
-    node = _places(function)[mutant.node]
-    dict(changes(node))[mutant.what]()
+    tree = ast.parse(Path(module.__file__).read_text())
+    for name, function in functions(tree):
+        if name in edits:
+            edits[name](function)
     ast.fix_missing_locations(tree)
     fresh = ModuleType(module.__name__)
-    fresh.__dict__["__file__"] = module.__file__
+    fresh.__dict__.update({"__file__": module.__file__, **names})
     # A module of its own name, so that dataclasses find it; the one in use stays in sys.modules.
     exec(compile(tree, module.__file__, "exec"), fresh.__dict__)
-    old, new = (_function(one, mutant.function) for one in (module, fresh))
-    old.__code__ = new.__code__
+    module.__dict__.update(names)
+    for name in edits:
+        _function(module, name).__code__ = _function(fresh, name).__code__
 
 
 def _function(module: ModuleType, name: str) -> FunctionType:
@@ -230,21 +258,14 @@ def test_files() -> list[Path]:
     return [path for path in found if path.name not in SLOW]
 
 
-Lines = dict[str, list[int]]
-"""Per file of the code that is changed the lines that a test executes."""
-
-
 @dataclass(slots=True)
 class Test:
-    """One test: how long it takes, what it executes, and how many mutants it killed so far."""
+    """One test: how long it takes, which mutants it can tell, and how many it killed so far."""
 
     item: pytest.Item
     seconds: float
-    lines: Mapping[str, frozenset[int]]
+    tells: frozenset[int]
     kills: int = 0
-
-    def executes(self, file: str, lines: range) -> bool:
-        return not self.lines.get(file, frozenset()).isdisjoint(lines)
 
     @property
     def price(self) -> float:
@@ -257,46 +278,21 @@ def fails(item: pytest.Item) -> bool:
     return any(report.failed for report in runtestprotocol(item, log=False, nextitem=None))
 
 
-def watch(item: pytest.Item, files: Collection[str]) -> tuple[float, Lines]:
-    """How long a test takes, and which lines of these files it executes."""
-    seen: defaultdict[str, set[int]] = defaultdict(set)
-    calls = Counter[CodeType]()
-
-    def enter(frame: FrameType, event: str, _: object) -> Trace | None:
-        code = frame.f_code
-        if code.co_filename not in files:
-            return None
-        calls[code] += 1
-        if calls[code] < MOST_CALLS:
-            return note
-        if calls[code] == MOST_CALLS:  # it may execute any of its lines: that loses no kill
-            seen[code.co_filename] |= {line for _, _, line in code.co_lines() if line}
-        return None
-
-    def note(frame: FrameType, event: str, _: object) -> Trace:
-        seen[frame.f_code.co_filename].add(frame.f_lineno)
-        return note
-
+def watch(item: pytest.Item, probes: Probes) -> tuple[float, list[int]]:
+    """How long a test takes, and which mutants it can tell."""
     begun = time.perf_counter()
-    sys.settrace(enter)
-    try:
-        failed = fails(item)
-    finally:
-        sys.settrace(None)
-    if failed:
+    if fails(item):
         raise AssertionError(f"{item.nodeid} fails without any change")
-    return time.perf_counter() - begun, {file: sorted(lines) for file, lines in seen.items()}
+    return time.perf_counter() - begun, probes.taken()
 
 
-def in_a_fork(work: Callable[[], bytes | None], longest_s: int) -> tuple[int, bytes]:
-    """Exit code and result of a child: 0, 1 if the result is None, 3 if it raised, IN_A_LOOP if it
-    took so much CPU time: on a busy machine a clock would end it too early."""
+def in_a_fork(work: Callable[[], bytes | None]) -> tuple[int, bytes]:
+    """Exit code and result of a child: 0, 1 if the result is None, 3 if it raised."""
     with tempfile.TemporaryFile() as result:
         child = os.fork()
         if not child:
             code = 3
             try:
-                resource.setrlimit(resource.RLIMIT_CPU, (longest_s, longest_s))
                 null = os.open(os.devnull, os.O_WRONLY)
                 os.dup2(null, 1)
                 data = work()
@@ -313,51 +309,58 @@ def in_a_fork(work: Callable[[], bytes | None], longest_s: int) -> tuple[int, by
 
 
 def learned(items: Sequence[pytest.Item], every: Sequence[Mutant]) -> list[Test]:
-    """All tests, with what they execute."""
-    files = {file_of(name) for name in {mutant.module for mutant in every}}
-    code, data = in_a_fork(
-        lambda: json.dumps([watch(item, files) for item in items]).encode(), 10 * LONGEST_S
-    )
+    """All tests, with the mutants that they can tell."""
+
+    def work() -> bytes:
+        probes = put_probes_in(every)
+        return json.dumps([watch(item, probes) for item in items]).encode()
+
+    code, data = in_a_fork(work)
     assert code == 0, "the tests do not pass without a change"
     return [
-        Test(item, seconds, {file: frozenset(lines) for file, lines in told.items()})
+        Test(item, seconds, frozenset(told))
         for item, (seconds, told) in zip(items, json.loads(data), strict=True)
     ]
 
 
-def file_of(module: str) -> str:
-    """Where the code of a module comes from, as its code objects name it."""
-    file = importlib.import_module(module).__file__
-    assert file
-    return file
-
-
 def killed(mutant: Mutant, tests: Sequence[Test]) -> str:
     """ "killed" (by a failed test or by running in a loop), "survived" or "error"."""
-    file = file_of(mutant.module)
-    mine = [test for test in tests if test.executes(file, mutant.lines)]
-    mine.sort(key=lambda test: test.price)
+    mine = sorted(tests, key=lambda test: test.price)
 
     def work() -> bytes | None:
         put_in(mutant)
-        return next((str(n).encode() for n, test in enumerate(mine) if fails(test.item)), None)
+        for n, test in enumerate(mine):
+            bound_cpu(TIMES_LONGER * test.seconds + 10)
+            if fails(test.item):
+                return str(n).encode()
+        return None
 
-    code, by = in_a_fork(work, LONGEST_S)
+    code, by = in_a_fork(work)
     if code == 0:
         mine[int(by)].kills += 1
     return {0: "killed", 1: "survived", IN_A_LOOP: "killed"}.get(code, "error")
 
 
+def bound_cpu(seconds: float) -> None:
+    """Ends this process if it takes so much CPU time from now: a clock would end it too early on a
+    busy machine."""
+    spent = resource.getrusage(resource.RUSAGE_SELF)
+    last = math.ceil(spent.ru_utime + spent.ru_stime + seconds)
+    resource.setrlimit(resource.RLIMIT_CPU, (last, resource.RLIM_INFINITY))
+
+
 class Mutation:
     """Takes the place of pytest's own loop over the tests."""
 
-    def __init__(self, every: Sequence[Mutant], chosen: Sequence[Mutant], workers: int = 1) -> None:
-        self.every, self.chosen, self.workers = every, chosen, workers
+    def __init__(
+        self, every: Sequence[Mutant], chosen: Sequence[int], workers: int, unseen: bool
+    ) -> None:
+        self.every, self.chosen, self.workers, self.unseen = every, chosen, workers, unseen
         # Pytest captures what is printed while tests run.
         self.out = os.fdopen(os.dup(1), "w", buffering=1)
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Every chosen mutant against the tests that call it."""
+        """Every chosen mutant against the tests that can tell it."""
         total = f"{len(self.chosen)} of {len(self.every)} mutants, {len(session.items)} tests"
         self.out.write(f"{total}, {sys.version}\n")
         tests = learned(session.items, self.every)
@@ -376,30 +379,35 @@ class Mutation:
     def _judge(self, tests: Sequence[Test], worker: int) -> None:
         """The mutants of one worker, and what they came to."""
         counts = Counter[str]()
-        for mutant in self.chosen[worker :: self.workers]:
+        for n in self.chosen[worker :: self.workers]:
+            mine = [test for test in tests if n in test.tells]
+            if self.unseen and mine:
+                continue
             begun = time.monotonic()
-            came = killed(mutant, tests)
+            came = killed(self.every[n], mine) if mine else "unseen"
             counts[came] += 1
-            self.out.write(f"{came:8} {time.monotonic() - begun:4.0f} s  {mutant}\n")
+            self.out.write(f"{came:8} {time.monotonic() - begun:4.0f} s  {self.every[n]}\n")
         spent = os.times()
         self.out.write(f"{dict(counts)}, {sum(spent[:4]):.0f} s of CPU\n")
-
-
-def chosen(words: Sequence[str], every: Sequence[Mutant]) -> list[Mutant]:
-    """What the command line asks for: so many at random, or all at some places."""
-    if words[0] == "--only":
-        return [one for one in every if any(word in str(one) for word in words[1:])]
-    seed = words[1] if len(words) > 1 else "1"
-    return random.Random(f"mutants {seed}").sample(every, int(words[0]))
 
 
 def main() -> None:
     os.chdir(ROOT)
     every = mutants()
     words = sys.argv[1:]
-    workers = int(words[2]) if len(words) > 2 and words[0] != "--only" else 1
-    plugin = Mutation(every, chosen(words, every), workers)
+    workers = int(words[2]) if len(words) > 2 and words[0].isdecimal() else 1
+    plugin = Mutation(every, chosen(words, every), workers, unseen=words[0] == "--unseen")
     pytest.main([*WORDS, *map(str, test_files())], plugins=[plugin])
+
+
+def chosen(words: Sequence[str], every: Sequence[Mutant]) -> list[int]:
+    """What the command line asks for: so many at random, all at some places, or all."""
+    if words[0] == "--unseen":
+        return list(range(len(every)))
+    if words[0] == "--only":
+        return [n for n, one in enumerate(every) if any(word in str(one) for word in words[1:])]
+    seed = words[1] if len(words) > 1 else "1"
+    return random.Random(f"mutants {seed}").sample(range(len(every)), int(words[0]))
 
 
 if __name__ == "__main__":
