@@ -1,4 +1,4 @@
-"""Durations and counts of workloads: options and their defaults."""
+"""The shape of a workload: its durations and counts, from its options."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class UserWorkload:
         problems += [f"NEEDS: unknown ability {n!r}" for n in self.NEEDS if n not in ABILITIES]
         if problems:
             raise UsageError(*(f"workload {name}: {problem}" for problem in problems))
-        self._client: Callable[[Any], Awaitable[None]] = made.client
+        self._client: Callable[[object], Awaitable[None]] = made.client
 
     async def __call__(self, ctx: object) -> None:
         """The work of one client."""

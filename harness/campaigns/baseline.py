@@ -10,7 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
+
+import msgspec
 
 from holdfast.harness.campaigns.results import MEASURES, Result, failed, without_hash
 from holdfast.harness.core import toml
@@ -44,6 +46,23 @@ class Known:
         """Whether a run is covered by this known issue."""
         cells = ("", result.cell, without_hash(result.cell))
         return self.system in (result.system, without_hash(result.system)) and self.cell in cells
+
+
+class _Coverage(TypedDict):
+    """One row of [[exercised]]."""
+
+    cell: str
+    property: str
+    exercised: int
+    runs: int
+
+
+class _Measure(TypedDict):
+    """One row of [[measure]]."""
+
+    cell: str
+    name: str
+    values: list[float]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,21 +106,22 @@ def read(path: Path) -> Baseline:
     try:
         return Baseline(
             exercised={
-                (row["cell"], row["property"]): (int(row["exercised"]), int(row["runs"]))
-                for row in cells
+                (row["cell"], row["property"]): (row["exercised"], row["runs"])
+                for row in msgspec.convert(cells, list[_Coverage], strict=False)
             },
             measures={
-                (row["cell"], row["name"]): list(map(float, row["values"])) for row in measures
+                (row["cell"], row["name"]): row["values"]
+                for row in msgspec.convert(measures, list[_Measure], strict=False)
             },
             known=[one for one in known if one is not None],
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except msgspec.ValidationError as error:
         raise UsageError(f"{path}: missing or invalid value: {error}") from error
 
 
 def _rows(
     table: Mapping[str, Json], name: str, keys: Sequence[str], path: Path, problems: list[str]
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     rows = table.get(name, [])
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         problems.append(f"{path}: invalid {name}: expected a list of tables [[{name}]]")
@@ -111,11 +131,12 @@ def _rows(
     return rows
 
 
-def _known(row: Mapping[str, Any], n: int, path: Path, problems: list[str]) -> Known | None:
+def _known(row: Mapping[str, object], n: int, path: Path, problems: list[str]) -> Known | None:
     """One known issue; None if it is invalid."""
     wrong = []
     for key in ("system", "property", "reason"):
-        if not isinstance(row.get(key), str) or not row[key].strip():
+        text = row.get(key)
+        if not isinstance(text, str) or not text.strip():
             wrong.append(f"missing {key}: a suppression has system, property, reason and expires")
     prop = row.get("property")
     if isinstance(prop, str) and prop.strip() and prop not in PROPERTIES:
@@ -129,9 +150,9 @@ def _known(row: Mapping[str, Any], n: int, path: Path, problems: list[str]) -> K
         problems += [f"{path}: known {n}: {problem}" for problem in wrong]
         return None
     return Known(
-        system=row["system"],
-        property=row["property"],
-        reason=row["reason"],
+        system=str(row["system"]),
+        property=str(prop),
+        reason=str(row["reason"]),
         expires=day,
         cell=str(row.get("cell", "")),
     )

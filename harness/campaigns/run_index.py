@@ -51,7 +51,7 @@ class Entry:
         return results.planned(fault.do for fault in faults)
 
 
-class Shelf:
+class RunIndex:
     """All runs under a folder. A run is named only by an id from the folder's own listing."""
 
     def __init__(self, root: Path, judge: Sequence[str]) -> None:

@@ -13,7 +13,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TypeGuard
 
 from holdfast.harness.campaigns.results import CALM, planned, staged
 from holdfast.harness.core.durations import duration_ns
@@ -177,7 +177,7 @@ def _budget(table: object, reading: _Reading) -> tuple[int, int]:
     return time_ns, runs
 
 
-def _whole(value: object, least: int) -> bool:
+def _whole(value: object, least: int) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
@@ -253,7 +253,7 @@ def _axis(row: Mapping[str, Json], axis: str, place: str, reading: _Reading) -> 
     return list(dict.fromkeys(values))
 
 
-def _seeds(row: Mapping[str, Any], place: str, reading: _Reading) -> Sequence[int]:
+def _seeds(row: Mapping[str, object], place: str, reading: _Reading) -> Sequence[int]:
     """A number of seeds from first_seed on, or the seeds themselves."""
     seeds, first = row.get("seeds", 1), row.get("first_seed", 1)
     if isinstance(seeds, list) and "first_seed" in row:

@@ -114,7 +114,7 @@ class Context:
         self.tell(Op.CLOSED, attempt=0, lock="", text="the owner died while holding")
         self._parts.die()
 
-    def disown(self) -> Any:
+    def disown(self) -> object:
         """In a forked child: the lock client; nothing is recorded from here on."""
         self._recorder = Unrecorded()
         return self._able

@@ -13,7 +13,7 @@ import os
 import signal
 import traceback
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import NoReturn, Protocol, runtime_checkable
 
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.json_value import Json
@@ -25,7 +25,14 @@ closed the client, like leaving a `with` block around it; or it keeps everything
 over. Default: the first."""
 
 
-def fork(disown: Callable[[], Any], how: str, for_ns: int) -> int:
+@runtime_checkable
+class Closable(Protocol):
+    """A client over a blocking library."""
+
+    def close(self) -> None: ...
+
+
+def fork(disown: Callable[[], object], how: str, for_ns: int) -> int:
     """The pid of a child that ends as `how` says, and is ended after `for_ns` if it has not by
     then. In the child `disown` returns the lock client and stops recording."""
     child = os.fork()
@@ -41,7 +48,7 @@ def end(child: int) -> dict[str, Json]:
     return {"child": child, "end": f"exit {code}" if code >= 0 else f"signal {-code}"}
 
 
-def _live(disown: Callable[[], Any], how: str, for_ns: int) -> NoReturn:
+def _live(disown: Callable[[], object], how: str, for_ns: int) -> NoReturn:
     """The child's whole run. Any exception ends here."""
     code = 1
     try:
@@ -52,6 +59,7 @@ def _live(disown: Callable[[], Any], how: str, for_ns: int) -> NoReturn:
         if how == STAY:
             signal.pause()
         if how == CLOSE:
+            assert isinstance(client, Closable)
             client.close()
         # What an interpreter does at exit, without unwinding the parent's frames.
         atexit._run_exitfuncs()

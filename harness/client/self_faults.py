@@ -33,7 +33,7 @@ LATE = ("stall", "fork")
 """Faults whose result is known only when they are over."""
 
 
-class Obeys:
+class OrderReceiver:
     """The worker's end. Orders: cancel (calls in flight), stall (the thread that makes them), fork
     (from that thread)."""
 
@@ -99,7 +99,7 @@ class Obeys:
             done.write(json.dumps({"fault": order["fault"], "t_ns": now_ns(), **what}) + "\n")
 
 
-class Orders:
+class OrderingAgent:
     """The driver's end: like the fault agent, to which it forwards all other requests."""
 
     def __init__(self, agent: AgentLink, folder: Path) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 
 from holdfast.harness.client.context import Context, Parts
 from holdfast.harness.client.resource_replies import Resource
-from holdfast.harness.client.self_faults import Obeys
+from holdfast.harness.client.self_faults import OrderReceiver
 from holdfast.harness.core.clock import SECOND, now_ns
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import ClientSetup
@@ -90,7 +90,7 @@ async def _work(
     if len(contexts) > 1 and any(ctx.thread is not None for ctx in contexts):
         _keep_to_one_core(config["processes"][0])
     if config.get("orders"):
-        Obeys(Path(config["orders"]), contexts)
+        OrderReceiver(Path(config["orders"]), contexts)
     recorder.tell(segments.READY)
     over = config["over_ns"]
     await until(lambda: phase.get() != PREPARE, within_ns=over)

@@ -15,7 +15,7 @@ from holdfast.harness.core.operations import ROW_FIELDS, Op
 from holdfast.harness.core.starved import Starved
 from holdfast.harness.core.verdict import Promises, PropertyVerdict
 
-Rows = npt.NDArray[Any]
+Rows = npt.NDArray[np.void]
 
 MERGED_DTYPE = np.dtype([*ROW_FIELDS, ("writer", "<u2"), ("row", "<u4")])
 """A row of a merged history: `key` and `err` (and `res` of LOST and CLOSED) index

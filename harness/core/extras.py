@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from types import ModuleType
 
 from holdfast.harness.core.errors import EnvironmentFailed
 
@@ -36,7 +36,7 @@ def problem(package: str) -> str | None:
     return None
 
 
-def load(package: str, user: str) -> Any:
+def load(package: str, user: str) -> ModuleType:
     """The optional package; EnvironmentFailed, which names its `user`, if it cannot be used."""
     reason = problem(package)
     if reason is not None:

@@ -50,5 +50,5 @@ def _names(kind: type[object]) -> Sequence[tuple[str, object]]:
 
 
 def _absent(value: object, default: object) -> bool:
-    # Of a dataclass only the default itself: a measurement may be equal to it by chance.
+    # Of a dataclass only the default itself: a measurement may happen to be equal to it.
     return value is default or (not is_dataclass(default) and value == default)

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.core.neighbours import neighbours
+from holdfast.harness.core.user_imports import neighbours
 
 MOST_NAMES = 8
 """Names of a module in a message."""

@@ -10,7 +10,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import EnvironmentFailed
@@ -35,12 +34,12 @@ from holdfast.harness.runs.directory import RunDir, write_json
 
 READY_WITHIN_NS = 20 * SECOND
 EXIT_LOOK_NS = 200 * MILLISECOND
-"""So long between two looks at which processes run."""
+"""Interval between two checks of which processes run."""
 STAMPED_LINE = r"^\d{10,} "
 LOG_LINES = 3
 TAPS = "127.78.0"
 GENERATION = 1000
-"""A client started again is a new logical client: its process number grows by so much."""
+"""A restarted client is a new logical client: this is added to its process number."""
 
 
 @dataclass(slots=True)
@@ -55,10 +54,10 @@ class Running:
 
 @dataclass(slots=True)
 class Cluster:
-    """Starts and restarts what a plan deploys. The fault agent learns of every process.
+    """Starts and restarts what a plan deploys, and reports every process to the fault agent.
 
     entries   names of what processes load by themselves, "module:attr" each, as in the manifest
-    site      import folders of installed packages for the clients, behind all others
+    site      import folders of installed packages for the clients, after all others
     """
 
     plan: Plan
@@ -112,13 +111,13 @@ class Cluster:
         await asyncio.gather(*(self.start(name) for name in rest))
 
     async def _forward(self) -> None:
-        """Where the backend has no networks, let the agent carry every directed link."""
+        """On a backend without networks, routes every directed link through the agent."""
         if isinstance(self.backend, Forwarding):
             ports = [*self.system.ports, self.entries.resource_port]
             await self.agent.ask("proxy", links=self.backend.proxy_links(ports))
 
     async def _tap(self) -> None:
-        """Lead the clients' wires past the agent, where the plan has faults on them."""
+        """Routes the clients' connections through the agent if the plan has faults on them."""
         for node in self.named("client") if self.tapped else ():
             servers = [other for other in self.nodes if other.role == "server"]
             links = [
@@ -128,7 +127,7 @@ class Cluster:
             await self.agent.ask("tap", node=node.name, links=links)
 
     async def _give_disks(self) -> None:
-        """Mount a disk of its own as each server's folder of data, where the plan asks for it."""
+        """Mounts a separate disk as each server's data folder if the plan has faults on disks."""
         for node in self.named("server") if self.options.disk_bytes else ():
             path = str(self.place.run_dir / "data" / node.name)
             await self.agent.ask("disk", node=node.name, path=path, bytes=self.options.disk_bytes)
@@ -152,7 +151,7 @@ class Cluster:
                 )
 
     async def start(self, name: str) -> None:
-        """Start what runs on a node, or start it again; a client gets new process numbers."""
+        """Starts or restarts what runs on a node; a client gets new process numbers."""
         node = next(node for node in self.nodes if node.name == name)
         before = self.running.get(name)
         generation = 0 if before is None else before.generation + 1
@@ -173,7 +172,7 @@ class Cluster:
             raise EnvironmentFailed(self.exit_message(name)) from refused
 
     async def adopt(self, name: str, agent: Agent) -> None:
-        """Hand a node, and the process that runs on it, to a fault agent."""
+        """Registers a node, and the process that runs on it, with a fault agent."""
         node = next(node for node in self.nodes if node.name == name)
         running = self.running.get(name)
         await agent.ask(
@@ -185,16 +184,16 @@ class Cluster:
         )
 
     async def leader(self) -> Leader | None:
-        """Who the system says leads it now; None where nobody does, or it has no leaders."""
+        """The present leader according to the system; None without one."""
         return await self.system.leader(self.named("server"), self.options.system)
 
     async def refresh(self) -> None:
-        """Fetch what distant nodes have recorded by now; nothing to do on one host."""
+        """Fetches what distant nodes have recorded so far; does nothing on one host."""
         if self._hosting is not None:
             await self._hosting.refresh()
 
     def alive(self, name: str) -> bool:
-        """Whether the process of a node runs; a zombie does not."""
+        """Whether the process of a node runs; a zombie process does not."""
         running = self.running.get(name)
         if running is None:
             return False
@@ -207,9 +206,9 @@ class Cluster:
         return stat.rpartition(")")[2].split()[0] not in ("Z", "X")
 
     async def exited(self, resting: Collection[str]) -> Sequence[str]:
-        """The nodes whose process exited, at the next look; `resting` ones were killed by a fault.
+        """The nodes whose process exited, at the next check; `resting` ones were killed by a fault.
 
-        A backend that reports exits by itself is waited for.
+        Waits for a backend that reports exits itself.
         """
         if self._exits is not None:
             return await self._exits.exited()
@@ -231,12 +230,12 @@ class Cluster:
             lines = log.read_text(errors="replace").strip().splitlines()
         except OSError:
             lines = []
-        # Our own servers begin each line with their clock, which is of no use here.
+        # Our own servers start each line with their clock, which is omitted here.
         last = " | ".join(re.sub(STAMPED_LINE, "", line)[:300] for line in lines[-LOG_LINES:])
         return f": {last} (see {log})" if last else f": no output (see {log})"
 
     def _workers(self) -> int:
-        """How many processes the clients share, each on a node of its own."""
+        """Number of processes that the clients share, each on its own node."""
         return int(self.options.workload.get("workers", "0")) or self.plan.clients
 
     def _place_of(self, name: str) -> Place:
@@ -259,7 +258,7 @@ class Cluster:
         if node.role == "server":
             servers = [other for other in seen if other.role == "server"]
             command = await self._server_command(node, servers, place)
-            # An image brings what it needs; where our code lies would only mislead it.
+            # An image has all that it needs; the path of our code would only mislead it.
             ours = environment if command.image is None else self.runtime.environ
             return replace(command, env={**ours, **command.env})
         config = self._config(node, seen, writer, generation, there)
@@ -286,7 +285,7 @@ class Cluster:
 
     def _config(
         self, node: Node, seen: Sequence[Node], writer: str, generation: int, there: RunDir
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         common = {
             "writer": writer,
             "node": node.name,

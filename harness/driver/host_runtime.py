@@ -41,7 +41,7 @@ class HostRuntime:
             self._distant.tell_phase(phase)
 
     def problems(self) -> Sequence[str]:
-        """None: what happens on a host is found by the driver itself."""
+        """Returns nothing: on hosts the driver itself finds the problems."""
         return ()
 
     def close(self) -> None:

@@ -1,8 +1,8 @@
 """One run from deployment to a complete history. It judges nothing.
 
-`python -m holdfast.harness.driver.run RUN_DIR`: everything it needs stands in the manifest,
-everything it learns goes to files in the run directory, and to its standard output one JSON line
-of progress at a time. When its standard input closes it heals, tears down and leaves.
+`python -m holdfast.harness.driver.run RUN_DIR`: reads everything it needs from the manifest, writes
+its records to files in the run directory, and its progress to standard output, one JSON line at a
+time. When its standard input closes it heals, tears down and exits.
 """
 
 from __future__ import annotations
@@ -15,15 +15,14 @@ from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from holdfast.harness.client.agent_link import AgentLink
-from holdfast.harness.client.self_faults import Orders
+from holdfast.harness.client.self_faults import OrderingAgent
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import AgentLost, EnvironmentFailed, HoldfastError
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.ports import EndsWithClient, Fabric, Hosting, Place
+from holdfast.harness.core.ports import EndsWithClient, Fabric, Hosting, Nemesis, Place
 from holdfast.harness.core.waiting import sleep_until, to_the_end, until
 from holdfast.harness.driver.cluster import Cluster
 from holdfast.harness.driver.runtime import Runtime
@@ -37,13 +36,13 @@ from holdfast.harness.runs.journal import Mark
 Progress = Callable[[Mapping[str, Json]], None]
 END_WITHIN_NS = 10 * SECOND
 LOOK_NS = 20 * MILLISECOND
-"""So long between two looks at how far the writers are."""
+"""Interval between two checks of the writers' states."""
 
 
 class Run:
-    """The stages of one run, in order; `problems` is why its history may say too little.
+    """The stages of one run, in order; `problems`: why its history may be incomplete.
 
-    The same for hosts and on virtual time: what differs is in the backend and in the runtime.
+    The same for hosts and on virtual time; backend and runtime make the difference.
     """
 
     def __init__(
@@ -66,10 +65,10 @@ class Run:
         self._ends_with_client = False
         self._broken = asyncio.Event()
         self.tell: Callable[[], None] = lambda: None
-        """Reports how far the workload is; for a backend on which looking takes no time."""
+        """Reports the progress of the workload; for a backend on which checking takes no time."""
 
     async def execute(self) -> None:
-        """Deploy, drive under faults, heal, settle, probe, tear down; heals on every way out."""
+        """Deploys, drives under faults, heals, settles, probes and tears down; always heals."""
         try:
             agent = await self._start_agent()
         except BaseException:
@@ -99,12 +98,12 @@ class Run:
         finally:
             await to_the_end(self._tear_down(agent))
 
-    def _cluster(self, agent: AgentLink, nemeses: Collection[Any]) -> Cluster:
+    def _cluster(self, agent: AgentLink, nemeses: Collection[Nemesis]) -> Cluster:
         entries, backend = self.manifest.entries, self._backend
         system = load(entries.system)
         self._ends_with_client = isinstance(system, EndsWithClient) and system.ends_with_client
-        # A backend with fault agents of its own does all faults through them; elsewhere clients
-        # on this host are led past our agent, or do faults to themselves.
+        # A backend with its own fault agents injects all faults through them; elsewhere clients on
+        # this host are routed through our agent, or inject faults into themselves.
         hosting = isinstance(backend, Hosting)
         if isinstance(backend, Hosting):
             system = backend.system(entries.system, system)
@@ -115,7 +114,7 @@ class Run:
             backend=backend,
             runtime=self._runtime,
             system=system,
-            agent=agent if hosting else Orders(agent, self._place.run_dir / "workers"),
+            agent=agent if hosting else OrderingAgent(agent, self._place.run_dir / "workers"),
             tapped=any(one.on_connections for one in traits) and not hosting,
             ordered=any(one.in_client for one in traits) and not hosting,
             entries=entries,
@@ -125,7 +124,7 @@ class Run:
         )
 
     async def _tear_down(self, agent: AgentLink | None = None) -> None:
-        """Heals and removes everything; what fails of it keeps nothing of the rest from it."""
+        """Heals and removes everything; a failure of one part does not skip the others."""
         try:
             self._runtime.set_phase(END)
             if agent is not None:
@@ -137,9 +136,9 @@ class Run:
                 self._runtime.close()
 
     async def _rescue(self, cluster: Cluster) -> None:
-        """Undo by a second fault agent what the first one, which is gone, has left done.
+        """Undoes the faults of the first fault agent, which has exited, with a second one.
 
-        A backend with fault agents of its own ends what runs in the nodes, faults and all.
+        A backend with its own fault agents ends what runs in the nodes, including the faults.
         """
         if isinstance(self._backend, Hosting):
             return
@@ -161,7 +160,7 @@ class Run:
     async def _while_all_last(
         self, agent: AgentLink, stages: Coroutine[object, None, None]
     ) -> None:
-        """Carries the stages out; ends them at once if the fault agent or a host is lost."""
+        """Executes the stages; ends them at once if the fault agent or a host is lost."""
         work = asyncio.ensure_future(stages)
         source = self._backend if isinstance(self._backend, Hosting) else agent
         loss = asyncio.ensure_future(source.until_lost())
@@ -195,8 +194,8 @@ class Run:
         self._say("deploy")
         deploy_from = now()
         await cluster.open()
-        # The first look comes one interval after the last start: clients that connect faster on one
-        # backend than on another do not make a simulated run begin at another moment.
+        # The first check is one interval after the last start, so that a simulated run begins at
+        # the same moment whether its clients connect quickly or slowly.
         await asyncio.sleep(LOOK_NS / SECOND)
         await self._until_states(cluster, "ready", segments.READY, self.manifest.ready_ns)
         self._mark("deployed", took_ns=now() - deploy_from)
@@ -224,7 +223,7 @@ class Run:
         await self._until_states(cluster, "done", segments.DONE, END_WITHIN_NS)
 
     async def _drive(self, cluster: Cluster, schedule: Schedule, start_ns: int) -> None:
-        """The workload under its faults, then the settling, then the probe."""
+        """Runs the workload under its faults, then settles, then probes."""
         set_phase = self._runtime.set_phase
         await schedule.run(start_ns)
         await sleep_until(start_ns + self.plan.time_ns, self._runtime.now)
@@ -239,7 +238,7 @@ class Run:
         await self._until_probed(cluster)
 
     def _settle_ns(self) -> int:
-        """Recovery, and a lease for every holder, waiter and unanswered acquire there may be."""
+        """Recovery, and a lease for every possible holder, waiter and unanswered acquire."""
         parties = self.plan.clients + 1
         hold_ns = self.manifest.longest_hold_ns
         return int(self.promises.recovery_ns + parties * hold_ns + 5 * SECOND)
@@ -253,9 +252,9 @@ class Run:
                 self.problems.append(f"the probe did not finish within {within_ns // SECOND} s")
 
     async def _until_states(self, cluster: Cluster, word: str, state: int, within_ns: int) -> None:
-        """Wait until every living writer is so far; who is not becomes a problem.
+        """Waits until every living writer has reached a state; the others become a problem.
 
-        The resource and the probe have no workload of their own that could become idle.
+        The resource and the probe have no workload that could become idle.
         """
         deadline = self._runtime.now() + within_ns
         roles = ("client",) if state == segments.IDLE else ("client", "resource", "probe")
@@ -282,7 +281,7 @@ class Run:
         return self._live.states().get(writer, 0)
 
     async def _watch(self, cluster: Cluster, schedule: Schedule, start_ns: int) -> None:
-        """Report progress, start again owners that died on purpose, notice other deaths."""
+        """Reports progress, restarts owners that exited on purpose, notices other exits."""
         self.tell = partial(self._say_run, schedule, start_ns)
         while True:
             self._live.look()
@@ -333,14 +332,14 @@ class Run:
         self._runtime.append(row)
         return t_ns
 
-    def _say(self, stage: str, **rest: Any) -> None:
-        # Whoever showed the progress may be gone: the run is told by the end of its input.
+    def _say(self, stage: str, **rest: Json) -> None:
+        # The reader of the progress may have exited: the end of standard input reports that.
         with suppress(BrokenPipeError):
             self._progress({"stage": stage, **rest})
 
 
 class _Stop:
-    """Asks the work to stop, once: a second ^C must not interrupt the healing."""
+    """Stops the work, once: a second ^C must not interrupt the healing."""
 
     def __init__(self, work: asyncio.Task[None]) -> None:
         self._work = work
@@ -353,7 +352,7 @@ class _Stop:
 
 
 async def _until_input_ends(stop: _Stop) -> None:
-    """Stop the work when whoever started this process is gone."""
+    """Stops the work when the process that started this one has exited."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
@@ -375,7 +374,7 @@ async def _main(execute: Callable[[], Coroutine[object, None, None]]) -> None:
 
 
 def main(argv: list[str]) -> int:
-    """Exit code 0: a complete history; 130: asked to stop; else that of the error it printed."""
+    """Exit code 0: a complete history; 130: stopped; else that of the error it printed."""
     run = RunDir(Path(argv[1]))
     manifest = run.read_manifest()
     starvation.begin(run.path, "driver")
@@ -385,7 +384,7 @@ def main(argv: list[str]) -> int:
         sys.stdout.flush()
 
     async def execute() -> None:
-        # It reads rows with numpy, which the driver in the simulator does without.
+        # It reads rows with numpy, which the driver in the simulator does not need.
         from holdfast.harness.driver.host_runtime import HostRuntime
 
         place = Place(

@@ -11,7 +11,7 @@ from typing import Protocol
 from holdfast.harness.driver.schedule import Holders
 from holdfast.harness.runs.journal import FaultRow, Mark
 
-"""Journals of a run, one JSON object per row: what the driver marked, what became of faults."""
+"""Journals of a run, one JSON object per row: the driver's stages, and the events of faults."""
 
 
 class LiveHistory(Holders, Protocol):
@@ -24,11 +24,11 @@ class LiveHistory(Holders, Protocol):
     def ops(self) -> int: ...
 
     def look(self) -> None:
-        """Reads what was recorded since the last look."""
+        """Reads the rows recorded since the last call."""
         ...
 
     def states(self) -> Mapping[str, int]:
-        """Writer -> the state that it reported last (`recording.segments`)."""
+        """Writer -> its latest reported state (`recording.segments`)."""
         ...
 
 
@@ -53,11 +53,11 @@ class Runtime(Protocol):
         ...
 
     def set_phase(self, phase: int) -> None:
-        """Tells every process of the run how far it is."""
+        """Reports the phase of the run to all of its processes."""
         ...
 
     def problems(self) -> Sequence[str]:
-        """What it noticed by itself that makes the history incomplete or not repeatable."""
+        """Problems that it noticed: why the history is incomplete or not repeatable."""
         ...
 
     def close(self) -> None: ...

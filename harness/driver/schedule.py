@@ -1,7 +1,7 @@
-"""Carries out a fault plan: each fault when it is due, seen to bite, healed on every way out.
+"""Executes a fault plan: injects each fault at its time, measures its effect, and always heals it.
 
-What happened is one row per step in faults.jsonl: planned, injected, healed, skipped or failed,
-each with the time that the agent saw it and the evidence it measured.
+Each step is one row of faults.jsonl: planned, injected, healed, skipped or failed, with the time
+on the agent's clock and the evidence that the agent measured.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from holdfast.harness.runs.journal import FaultRow
 HOLDER_WITHIN_NS = 3 * SECOND
 LOOK_NS = 200 * MILLISECOND
 TRIES = 3
-"""How often an unanswered `observe` or `heal` is sent before the fault agent is taken for lost."""
+"""Attempts of an unanswered `observe` or `heal` before the fault agent counts as lost."""
 
 
 class Agent(Protocol):
-    """Answers requests as `nemesis/agent` documents them: {"t_ns", "evidence"}."""
+    """A fault agent; its responses have "t_ns" and "evidence" (`nemesis/agent`)."""
 
-    async def ask(self, do: str, **args: Any) -> dict[str, Any]: ...
+    async def ask(self, do: str, **args: object) -> dict[str, Any]: ...
 
 
 class Stage(Protocol):
-    """What faults are done to: the nodes, what acts on them, and who leads."""
+    """What faults act on: the nodes, the agent for them, and the leader."""
 
     @property
     def nodes(self) -> Sequence[Node]: ...
@@ -47,12 +47,12 @@ class Stage(Protocol):
     async def start(self, name: str) -> None: ...
 
     async def refresh(self) -> None:
-        """Makes what is known of a running history as new as can be."""
+        """Updates what is known about the running history."""
         ...
 
 
 class Holders(Protocol):
-    """Knows who holds now, the most recently granted first; `news` waits until that may differ."""
+    """The present holders, the latest grant first; `news` waits until they may have changed."""
 
     def holds(self) -> Sequence[Hold]: ...
 
@@ -61,9 +61,9 @@ class Holders(Protocol):
 
 @dataclass(slots=True)
 class Schedule:
-    """The faults of one run. `active` counts those that bite now.
+    """The faults of one run. `active`: the number of those in effect.
 
-    note   takes each row about a fault
+    note   receives each row about a fault
     now    the clock of the run, ns
     peers  whether the servers of this system talk to each other
     """
@@ -80,16 +80,16 @@ class Schedule:
     active: int = 0
     done: int = 0
     resting: set[str] = field(default_factory=set)
-    """nodes whose process a fault has killed and nobody has started again yet"""
+    """nodes whose process a fault has killed and that have not been restarted yet"""
     mortal: list[str] = field(default_factory=list)
-    """nodes that a fault may kill at any time until its heal, once for each"""
+    """nodes that a fault may kill at any time until it heals, once per fault"""
     paused: list[str] = field(default_factory=list)
-    """nodes that a fault holds still, once for each"""
+    """nodes that a fault has paused, once per fault"""
     _unknown: set[str] = field(default_factory=set)
-    """faults whose injection was not answered: they may have been in effect at any time since"""
+    """faults whose injection had no response: they may have been in effect at any time since"""
 
     async def run(self, start_ns: int) -> None:
-        """All faults of the plan; returns when the last one is healed."""
+        """Executes all faults of the plan; returns when the last one is healed."""
         self.start_ns = start_ns
         for fault in self.faults:
             params = dict(fault.params)
@@ -129,7 +129,7 @@ class Schedule:
             self.done += 1
 
     async def _inject(self, fault: Fault) -> list[str]:
-        """Resolve the target and ask the agent; [] where it could not be resolved."""
+        """Resolves the target and injects the fault; [] if the target could not be resolved."""
         nemesis = self.nemeses[fault.do]
         rng = stream(self.seed, "fault", fault.id)
         view = await self._view(fault)
@@ -155,8 +155,8 @@ class Schedule:
             try:
                 answer = await self.cluster.agent.ask(request.do, **request.args)
             except NoAnswer as late:
-                # It may be in effect, or come into effect when the agent goes on: the window
-                # begins at the request, it ends with the heal, and it is no evidence of anything.
+                # It may be in effect, or take effect when the agent resumes: the window begins at
+                # the request and ends with the heal, and there is no evidence of an effect.
                 self._unknown.add(fault.id)
                 self._note(fault, "failed", str(late))
                 t_ns = t_ns or before_ns
@@ -190,7 +190,7 @@ class Schedule:
         if fault.target.startswith("holder"):
             deadline = self.now() + HOLDER_WITHIN_NS
             while not holders and self.now() < deadline:
-                # Without news a holder may still be started again, or go on.
+                # Without news a holder may still be restarted, or resume.
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self.live.news(), LOOK_NS / SECOND)
                 await self.cluster.refresh()
@@ -204,13 +204,13 @@ class Schedule:
         )
 
     def _holders(self) -> list[str]:
-        """Who holds and runs now: a second fault on a stopped holder would show nothing."""
+        """The holders that run: a second fault on a stopped holder would show nothing."""
         idle = {*self.resting, *self.paused}
         nodes = dict.fromkeys(hold.node for hold in self.live.holds())
         return [node for node in nodes if node not in idle]
 
     async def _heal(self, fault: Fault) -> None:
-        """Observe, heal, start again what was killed. A failure is noted; AgentLost is raised."""
+        """Observes, heals, and restarts what was killed. Notes a failure; raises AgentLost."""
         try:
             seen = await self._insist("observe", fault)
             healed = await self._insist("heal", fault)
@@ -228,10 +228,10 @@ class Schedule:
                 raise
 
     async def _insist(self, do: str, fault: Fault) -> dict[str, Any]:
-        """Ask again while no answer comes: what a fault is now, is read and not assumed.
+        """Retries until there is a response: the state of a fault is read, never assumed.
 
-        Both requests may be repeated, and the agent serves requests in order, so an answer also
-        says what became of everything that it was asked before.
+        Both requests are idempotent, and the agent serves requests in order, so a response also
+        proves that all earlier requests were served.
         """
         late = ""
         for _ in range(TRIES):
@@ -242,7 +242,7 @@ class Schedule:
         raise AgentLost(f"{late}; sent {TRIES} times")
 
     def _note(self, fault: Fault, event: str, reason: str) -> None:
-        """What became of a fault that is not in effect."""
+        """Notes why a fault is not in effect."""
         self.note(_row(fault, event, t_ns=self.now(), reason=reason))
 
 
@@ -251,6 +251,6 @@ def _row(fault: Fault, event: str, **values: Any) -> FaultRow:
 
 
 def _aimed_at(args: Mapping[str, Any]) -> list[str]:
-    """The nodes that a request names: those aimed at, else those whose links it touches."""
+    """The nodes that a request names: its targets, else those whose links it affects."""
     links = [str(link["node"]) for link in args.get("links", ())]
     return list(dict.fromkeys(args.get("nodes") or links))

@@ -12,15 +12,18 @@ import io
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from holdfast.harness.core import extras
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.operations import NO_TOKEN, Mode, Op, Status
 from holdfast.harness.foreign.event_fields import LARGEST
 from holdfast.harness.foreign.operations import Event, Malformed
 from holdfast.harness.foreign.write import FS, KINDS
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+    from pyarrow.parquet import FileMetaData
 
 WANTED = ("f", "status", "process", "key", "t_inv", "t_ret", "attempt", "token")
 TEXTS = ("f", "status", "key", "mode", "err")
@@ -31,7 +34,8 @@ OPS = {op.name.lower(): op for op in Op}
 STATUSES = {status.name.lower(): status for status in Status}
 _WHOLE = re.compile(r"-?[0-9]{1,19}\Z")
 
-Row = Mapping[str, Any]
+Row = Mapping[str, object]
+W = TypeVar("W")
 
 
 def csv_events(file: BinaryIO) -> Iterator[Event]:
@@ -77,7 +81,7 @@ def parquet_events(file: BinaryIO) -> Iterator[Event]:
     return _events(enumerate(rows, start=1))
 
 
-def _fits(told: Any) -> None:
+def _fits(told: FileMetaData) -> None:
     """Malformed if the rows, or their columns once unpacked, do not fit in memory."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     groups = [told.row_group(n) for n in range(told.num_row_groups)]
@@ -89,7 +93,7 @@ def _fits(told: Any) -> None:
         )
 
 
-def _rows(batches: Iterable[Any]) -> Iterator[Row]:
+def _rows(batches: Iterable[RecordBatch]) -> Iterator[Row]:
     """The rows of a file, in batches of thousands; Malformed if a text is too long.
 
     A text that is stored once in a dictionary may be used by every row: it is checked before.
@@ -158,12 +162,13 @@ def _event(row: Row, line: int, process: str, kind: str, f: str, time: int) -> E
     )
 
 
-def _word(row: Row, name: str, words: Mapping[str, Json], line: int) -> Any:
-    if row[name] not in words:
+def _word(row: Row, name: str, words: Mapping[str, W], line: int) -> W:
+    value = row[name]
+    if not isinstance(value, str) or value not in words:
         raise Malformed(
-            line, f"invalid {name} {str(row[name])[:40]!r}: expected one of {', '.join(words)}"
+            line, f"invalid {name} {str(value)[:40]!r}: expected one of {', '.join(words)}"
         )
-    return words[row[name]]
+    return words[value]
 
 
 def _whole(row: Row, name: str, line: int) -> int:

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import IntEnum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from holdfast.harness.core import extras
 from holdfast.harness.core.case import History
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.operations import Mode, Op, Status
+
+if TYPE_CHECKING:
+    from pyarrow import DictionaryArray
 
 WORDS: dict[str, type[IntEnum]] = {"f": Op, "status": Status, "mode": Mode}
 
@@ -33,9 +37,9 @@ def write_parquet(history: History, path: Path) -> None:
     named = {"key": history.strings, "err": history.strings, "writer": history.writers}
     for name in rows.dtype.names or ():
         if name in WORDS:
-            columns[name] = _dictionary(pyarrow, rows[name], _words(WORDS[name]))
+            columns[name] = _dictionary(rows[name], _words(WORDS[name]))
         elif name in named:
-            columns[name] = _dictionary(pyarrow, rows[name], named[name])
+            columns[name] = _dictionary(rows[name], named[name])
         else:
             columns[name] = pyarrow.array(rows[name].astype(np.int64))
     try:
@@ -50,8 +54,10 @@ def _words(of: type[IntEnum]) -> list[str]:
     return [names.get(value, "") for value in range(max(names) + 1)]
 
 
-def _dictionary(pyarrow: Any, numbers: Any, words: Sequence[str]) -> Any:
-    indices = pyarrow.array(numbers.astype(np.int32))
+def _dictionary(numbers: npt.ArrayLike, words: Sequence[str]) -> DictionaryArray:
+    import pyarrow
+
+    indices = pyarrow.array(np.asarray(numbers, np.int32))
     return pyarrow.DictionaryArray.from_arrays(
         indices, pyarrow.array(list(words), pyarrow.string())
     )

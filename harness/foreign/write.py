@@ -12,7 +12,6 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
 
 import numpy as np
 
@@ -30,7 +29,7 @@ KINDS = {Status.OK: "ok", Status.FAIL: "fail", Status.NOT_OWNER: "fail", Status.
 WORDS = ("type", "f", "mode")
 """Fields whose values are keywords in EDN."""
 
-Fields = dict[str, Any]
+Fields = dict[str, int | str]
 
 
 def events(history: History) -> Iterator[Fields]:
@@ -38,11 +37,11 @@ def events(history: History) -> Iterator[Fields]:
     edges = []
     for number, row, process in _lanes(history):
         begun = _invocation(history, row, process)
-        edges.append((begun["time"], 0, number, begun))
+        edges.append((int(begun["time"]), 0, number, begun))
         status = Status(int(row["status"]))
         if status is not Status.INVOKED:
             told = _completion(history, row, begun, status)
-            edges.append((told["time"], 1, number, told))
+            edges.append((int(told["time"]), 1, number, told))
     edges.sort(key=lambda edge: edge[:3])
     for _, _, _, fields in edges:
         yield fields
@@ -116,7 +115,7 @@ def table(history: History) -> Iterator[str]:
     yield _line(names)
     for index in range(len(history.rows)):
         row = history.rows[index]
-        values: Mapping[str, Any] = {name: row[name].item() for name in names}
+        values: Mapping[str, int] = {name: row[name].item() for name in names}
         words = {
             "f": Op(values["f"]).name.lower(),
             "status": Status(values["status"]).name.lower(),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import zip_longest
-from typing import Any
 
 from holdfast.harness.core.case import History
 from holdfast.harness.core.operations import Op, Status
@@ -22,7 +21,7 @@ def first_difference(one: History, other: History) -> str:
     return ""
 
 
-def _rows(history: History) -> list[tuple[Any, ...]]:
+def _rows(history: History) -> list[tuple[int | str, ...]]:
     """Every row by its meaning, in order of its call."""
     rows, strings = history.rows, history.strings
     told = (int(Op.LOST), int(Op.CLOSED))
@@ -38,11 +37,11 @@ def _rows(history: History) -> list[tuple[Any, ...]]:
     return sorted(found)
 
 
-def _words(row: tuple[Any, ...] | None) -> str:
+def _words(row: tuple[int | str, ...] | None) -> str:
     if row is None:
         return "no such row"
     t_ns, writer, number, f, _, status, key, error, *values = row
     rest = " ".join(f"{name}={value}" for name, value in zip(SHOWN, values, strict=True))
     said = f" ({error})" if error else ""
-    op = Op(f).name.lower().replace("_", "-")
-    return f"row {number} of {writer}: {op} {key} at {t_ns} ns, {Status(status).name}, {rest}{said}"
+    op, outcome = Op(int(f)).name.lower().replace("_", "-"), Status(int(status)).name
+    return f"row {number} of {writer}: {op} {key} at {t_ns} ns, {outcome}, {rest}{said}"

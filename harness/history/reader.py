@@ -120,7 +120,7 @@ def read_header(path: Path) -> Header:
     )
 
 
-def _described(meta: Any) -> str:
+def _described(meta: Mapping[str, object]) -> str:
     """The writer that a segment's description names; ValueError if it is invalid."""
     writer, processes = meta["writer"], meta.get("processes", [])
     if not isinstance(writer, str) or not _NAME.fullmatch(writer):

@@ -31,8 +31,8 @@ from holdfast.harness.verdicts.judged import (
     Event,
     Judged,
     Judgement,
+    ObservedFault,
     Shown,
-    Struck,
     UnderKind,
     read,
 )
@@ -296,9 +296,9 @@ def _promised(prop: str, case: Case, kinds: Sequence[str]) -> bool:
     return case.promises.promised(prop, kinds)
 
 
-def _fault(window: Window) -> Struck:
+def _fault(window: Window) -> ObservedFault:
     """A fault for people and for JSON; of its traits only those that a report draws."""
-    return Struck(
+    return ObservedFault(
         id=window.id,
         do=window.do,
         target=window.target,

@@ -9,7 +9,7 @@ import difflib
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeVar
 
 from holdfast.harness.core import toml
 from holdfast.harness.core.clock import SECOND
@@ -136,16 +136,20 @@ def parse_nemesis(text: str) -> list[tuple[str, dict[str, str]]]:
     return found
 
 
+V = TypeVar("V")
+T = TypeVar("T")
+
+
 class _Reader:
     """Takes values out of a table and collects all mistakes."""
 
-    def __init__(self, table: Mapping[str, Json], where: str, problems: list[str]) -> None:
+    def __init__(self, table: Mapping[str, object], where: str, problems: list[str]) -> None:
         self._table = dict(table)
         self._where = where
         self._problems = problems
         self._names: list[str] = []
 
-    def take(self, name: str, kind: type, default: Any, turn: Callable[[Any], Any]) -> Any:
+    def take(self, name: str, kind: type[V], default: T, turn: Callable[[V], T]) -> T:
         """The value of a key, converted by `turn`, whose UsageError becomes a problem."""
         self._names.append(name)
         if name not in self._table:
@@ -171,7 +175,7 @@ _TYPE_WORDS = {str: "a string", int: "a whole number", dict: "a table", list: "a
 _DURATION = 'a duration in quotes, like "300ms", "5s" or "2m"'
 
 
-def parse(table: Mapping[str, Any], known: Known, where: str = "plan") -> Plan:
+def parse(table: Mapping[str, object], known: Known, where: str = "plan") -> Plan:
     """A plan out of a TOML table; UsageError with one line per mistake."""
     problems: list[str] = []
     reader = _Reader(table, where, problems)
@@ -256,7 +260,9 @@ def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _nemeses(rows: Sequence[object], known: Known, where: str) -> object:
+def _nemeses(
+    rows: Sequence[object], known: Known, where: str
+) -> Sequence[tuple[str, Mapping[str, str]]]:
     found, problems = [], []
     for n, row in enumerate(rows, 1):
         options = _texts(row) if isinstance(row, dict) else {}
@@ -272,7 +278,7 @@ def _nemeses(rows: Sequence[object], known: Known, where: str) -> object:
     return tuple(found)
 
 
-def _faults(rows: Sequence[object], known: Known, where: str) -> object:
+def _faults(rows: Sequence[object], known: Known, where: str) -> Sequence[Fault]:
     found, problems = [], []
     # What every fault needs, with an example.
     needed = {"do": next(iter(known.nemeses)), "at": "4s", "for": "3s"}

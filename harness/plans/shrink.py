@@ -186,7 +186,7 @@ def common_faults(
     """Replace simulator-only faults, so that the plan runs on containers too."""
     for n, fault in enumerate(best.plan.faults):
         if fault.do in stand_ins:
-            # Its id stays, for whom it hits is drawn by that.
+            # It keeps its id, from which its target is sampled.
             common = replace(fault, do=stand_ins[fault.do], params={})
             same = attempt(_with_fault(best.plan, n, common), FEW)
             if same is not None:

@@ -1,8 +1,8 @@
-"""From the kernel's stamps, on its wall clock, to the clock of the run, on the safe side.
+"""Converts the kernel's timestamps, on its wall clock, to the clock of the run, conservatively.
 
-Both clocks are of one host: their distance is one number, until somebody sets the wall clock. It
-is not asked of the wall clock itself, for a client under test may be shown a false one: the kernel
-stamps a datagram to ourselves, between two looks at the clock of the run. Standard library only.
+Both clocks are of one host, so their offset is constant until the wall clock is set. It is not read
+from the wall clock, which a fault may falsify for a client under test: the kernel timestamps a
+datagram to ourselves, between two readings of the clock of the run. Standard library only.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from holdfast.harness.recording.timestamped_socket import (
 
 SO_TIMESTAMPNS = 35
 FIRST, AGAIN = 300, 20
-"""Looks of the first measurement, and of each later one."""
+"""Samples of the first measurement, and of each later one."""
 EVERY_S = 0.1
 SLACK_NS = 200
-"""Two clocks read by different code of the kernel may differ by so much."""
+"""Maximum difference of two clocks that different code of the kernel reads."""
 
 _STAMP = struct.Struct("qq")
 
 
 class Mirror:
-    """Measures how far the wall clock is ahead of the clock of the run, within two bounds, ns."""
+    """Measures the offset of the wall clock from the clock of the run: two bounds, ns."""
 
     def __init__(self, now: Callable[[], int] = now_ns) -> None:
         self._now = now
@@ -45,7 +45,7 @@ class Mirror:
         self._to.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
 
     def look(self, times: int) -> tuple[int, int]:
-        """(at least, at most), from the tightest of so many looks."""
+        """(at least, at most), from the tightest of this number of samples."""
         low, high = 0, 1 << 62
         for _ in range(times):
             before = self._now()
@@ -63,13 +63,13 @@ class Mirror:
         self._to.close()
 
 
-class Steady:
-    """The distance of the two clocks, watched: what was stamped around a step does not count.
+class MonitoredOffset:
+    """The monitored offset of the two clocks: timestamps around a step do not count.
 
-    look    measures it within two bounds
-    agreed  is told up to when all stamps are good
-    broken  is told from when on they are not: since the last time that they were
-    steps   of the wall clock, so far; an op gives `edges` what it read here when it began
+    look    measures it: two bounds
+    agreed  receives the time up to which all timestamps are valid
+    broken  receives the time since which they are not: the last time at which they were
+    steps   steps of the wall clock so far; an op passes to `edges` the number at its beginning
     """
 
     def __init__(
@@ -88,9 +88,9 @@ class Steady:
         self.steps = 0
 
     def edges(self, found: Edges, inv_ns: int, ret_ns: int, begun: int) -> Edges:
-        """The edges of an op on the clock of the run, 0 where the call's own have to do.
+        """The edges of an op on the clock of the run, 0 where those of the call apply.
 
-        A send counts as early as it can have been, an arrival as late.
+        A send counts as early as possible, an arrival as late as possible.
         """
         if not self._settled or begun != self.steps:
             return Edges(0, 0)
@@ -101,13 +101,13 @@ class Steady:
         return Edges(sent, min(arrived, ret_ns))
 
     def check(self) -> None:
-        """Measure again. After a step nothing counts until two measurements agree."""
+        """Measures again. After a step no timestamp counts until two measurements agree."""
         at = self._now()
         low, high = self._look(AGAIN)
         if low <= self._high and self._low <= high:
             self._low, self._high = max(low, self._low), min(high, self._high)
             if not self._settled:
-                # An op that was just being recorded when the step was seen may have slipped in.
+                # An op that was being recorded when the step was detected may have been counted.
                 self._broken(self._good_ns)
                 self._settled = True
             self._good_ns = at
@@ -119,7 +119,7 @@ class Steady:
         self._broken(self._good_ns)
 
     def start(self) -> None:
-        """Measure ten times a second from now on, in a thread of its own."""
+        """Measures 10 times per second from now on, in a separate thread."""
         self._thread = threading.Thread(target=self._watch, name="steady", daemon=True)
         self._thread.start()
 
@@ -128,7 +128,7 @@ class Steady:
             self.check()
 
     def close(self) -> None:
-        """Measure a last time, so that stamps up to now count."""
+        """Measures a last time, so that timestamps up to now count."""
         self._over.set()
         if self._thread is not None:
             self._thread.join()
@@ -136,11 +136,11 @@ class Steady:
 
 
 class _Watch:
-    """One op under way; a class, for as a generator it would cost each op some microseconds."""
+    """One op in flight; a class, because a generator would cost each op several microseconds."""
 
     __slots__ = ("_begun", "_seen", "_steady")
 
-    def __init__(self, steady: Steady, seen: Span) -> None:
+    def __init__(self, steady: MonitoredOffset, seen: Span) -> None:
         self._steady, self._seen = steady, seen
 
     def __enter__(self) -> Stamped:
@@ -156,34 +156,36 @@ class _Watch:
 
 
 class KernelStamps:
-    """The stamps of one worker: asked for by `watch` around each call, watched over by `Steady`."""
+    """The timestamps of one worker: `watch` collects them, a `MonitoredOffset` validates them."""
 
     def __init__(self, recorder: Recorder, *, alone: bool) -> None:
-        """`alone`: the process has one client, so that all its sockets are that client's."""
+        """alone: the process has one client, to which all its sockets belong."""
         self._alone = alone
-        # The kernel begins to stamp arrivals for the first socket that wants it, soon after.
+        # The kernel starts to timestamp arrivals shortly after the first socket requests it.
         self._wakes = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._wakes.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPING, WANTED)
         self._mirror = Mirror()
-        self._steady = Steady(self._mirror.look, recorder.stamps_good, recorder.drop_stamps)
+        self._steady = MonitoredOffset(
+            self._mirror.look, recorder.stamps_good, recorder.drop_stamps
+        )
         install()
         self._steady.start()
 
     def watch(self, wire: str) -> AbstractContextManager[Stamped | None]:
-        """As `rows.Stamps`; nothing where a client's sockets cannot be told from another's."""
+        """As `recorder.Stamps`; nothing if the sockets of several clients are indistinguishable."""
         if wire != CALL and not self._alone:
             return nullcontext()
         return _Watch(self._steady, span(wire))
 
     def close(self) -> None:
-        """The stamps up to now count, if the clock has not been set."""
+        """Timestamps up to now count, unless the clock was set."""
         self._steady.close()
         self._mirror.close()
         self._wakes.close()
 
 
 def kernel_stamps(recorder: Recorder, *, alone: bool) -> KernelStamps | None:
-    """None where this kernel stamps nothing: then the edges of the calls have to do."""
+    """None if this kernel provides no timestamps: then the edges of the calls apply."""
     try:
         return KernelStamps(recorder, alone=alone)
     except (OSError, IndexError, struct.error):

@@ -1,6 +1,6 @@
-"""How far a run is, one byte in a mapped file: the driver writes it, every worker reads it.
+"""The phase of a run, one byte in a mapped file: the driver writes it, every worker reads it.
 
-A file needs no connection, so it works through a partition and costs nobody a message.
+A file needs no connection, so it works during a partition and without messages.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where a client's calls are recorded, and who knows more of their edges. Standard library only."""
+"""Protocols for recording a client's calls and for timestamps at their edges. Standard library."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from holdfast.harness.core.operations import NO_TOKEN, Op, Stamped, Status
 
 
 class Rows(Protocol):
-    """Where a Context records: `segments.Recorder` on a host, rows in memory in the simulator."""
+    """Records rows: `segments.Recorder` on a host, rows in memory in the simulator."""
 
     def intern(self, text: str) -> int: ...
 
@@ -42,7 +42,7 @@ class Rows(Protocol):
 
 
 class Unrecorded:
-    """Implements `Rows` for a process that is not to record anything."""
+    """`Rows` of a process that records nothing."""
 
     def intern(self, text: str) -> int:
         return 0
@@ -55,6 +55,6 @@ class Unrecorded:
 
 
 class Stamps(Protocol):
-    """Tells of what is asked while its block runs when it left and when its answer came."""
+    """Measures, for requests within its block, their sending and the response's arrival."""
 
     def watch(self, wire: str) -> AbstractContextManager[Stamped | None]: ...

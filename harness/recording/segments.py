@@ -45,8 +45,8 @@ HOST_CLOCK = partial(clock_gettime_ns, CLOCK_BOOTTIME)
 """`core.clock.now_ns` without a Python frame."""
 
 OPENED, READY, IDLE, DONE, DIED_ON_PURPOSE = 0, 1, 2, 3, 4
-"""What a writer says of itself in the header: opened its file; may be told to go; finished what it
-had begun; closed cleanly; stopped dead because its workload wanted an owner that dies."""
+"""States of a writer in its header: opened its file; ready; finished its work; closed cleanly;
+exited because its workload requires an owner that dies."""
 
 _HEAD = struct.Struct("<8sIIII")
 _CALL_EDGE = struct.Struct("<q8xqqq8xqq8xII4xIBxBB4x")
@@ -55,20 +55,20 @@ assert _CALL_EDGE.size == struct.calcsize(ROW_FORMAT) == ROW_BYTES
 _INVOKED = int(Status.INVOKED)
 _RET, _TOKEN, _RES, _TX, _RX, _ERR, _FLAGS, _STATUS, _SPENT = 1, 3, 5, 16, 17, 20, 89, 91, 23
 _ANSWERED = (Status.OK, Status.NOT_OWNER)
-"""What only the service can have said. Other outcomes may have come about on our side."""
+"""Outcomes that only the service can have decided. Others may have arisen on the client's side."""
 _WORDS = ROW_BYTES // 8
 _SHARED_AND_PRESENT = mmap.MAP_SHARED | mmap.MAP_POPULATE
 
 
 def segment_path(directory: Path, writer: str, part: int) -> Path:
-    """Where the part-th segment of a writer lies: `c1.seg`, `c1+1.seg`, `c1+2.seg` ..."""
+    """The path of the part-th segment of a writer: `c1.seg`, `c1+1.seg`, `c1+2.seg` ..."""
     return directory / (f"{writer}.seg" if part == 0 else f"{writer}+{part}.seg")
 
 
 def write_closed(
     directory: Path, meta: Mapping[str, object], strings: Sequence[str], rows: bytes
 ) -> None:
-    """The segments of a writer that kept its rows in memory, as if it had closed them here.
+    """Writes the segments of a writer that kept its rows in memory, closed.
 
     meta["writer"] names it; `strings` begin with the empty one; `rows` are packed as
     `events.ROW_FORMAT` has them.
@@ -113,9 +113,9 @@ class _Segment:
         fresh = path.with_suffix(".new")
         try:
             with fresh.open("x+b") as file:
-                # A hole that the disk cannot fill would kill the writer by SIGBUS: ask now.
+                # A hole that the disk cannot fill would kill the writer by SIGBUS: allocate now.
                 os.posix_fallocate(file.fileno(), 0, size)
-                # Pages are made present and writable now: the first op on each would pay otherwise.
+                # Pages are made present and writable now: else the first op on each is slower.
                 self._map = mmap.mmap(file.fileno(), size, flags=_SHARED_AND_PRESENT)
                 for page in range(0, size, mmap.PAGESIZE):
                     self._map[page] = 0
@@ -123,7 +123,7 @@ class _Segment:
             raise EnvironmentFailed(f"{path}: recording failed: {error}") from error
         _HEAD.pack_into(self._map, 0, MAGIC, SCHEMA, ROW_BYTES, SEGMENT_ROWS, self.first_row)
         self._map[META_AT : META_AT + len(meta)] = meta
-        # Readers look while we write: the file gets its name when its head is whole.
+        # Readers read while we write: the file gets its name when its header is complete.
         fresh.replace(path)
 
     def set_state(self, state: int) -> None:
@@ -135,7 +135,8 @@ class _Segment:
     def close(self, used: int) -> None:
         for view in (self.words, self.halves, self.rows):
             view.release()
-        # First cut, then say so: a writer killed in between leaves an open file, not a false one.
+        # First truncate, then mark: a writer killed in between leaves an open file, not a wrong
+        # one.
         if self._path is not None:
             os.truncate(self._path, HEADER_BYTES + used * ROW_BYTES)
         struct.pack_into("<Q", self._map, ROWS_AT, used + 1)
@@ -145,8 +146,8 @@ class _Segment:
 class Recorder:
     """Appends rows for one writer. Threads may share it; processes may not.
 
-    directory  where its files lie; None keeps it all in memory
-    meta       stored as JSON in the header: which node, which logical clients
+    directory  of its files; None keeps all rows in memory
+    meta       stored as JSON in the header: node and logical clients
     now        the clock of the run, ns
     """
 
@@ -189,7 +190,7 @@ class Recorder:
         self._last = self._extend(0)
 
     def intern(self, text: str) -> int:
-        """The number of a string, written to the side file before any row can name it."""
+        """The number of a string, written to the strings file before any row refers to it."""
         known = self._strings.get(text)
         if known is None:
             if self._text >= 0:
@@ -211,7 +212,7 @@ class Recorder:
         mode: int = 0,
         late: int = 0,
     ) -> int:
-        """Store the call edge, stamped as late as can be; the row number is its identity."""
+        """Stores the call edge, timestamped as late as possible; returns the row number."""
         number = next(self._numbers)
         segment = self._last
         at = number - segment.first_row
@@ -246,7 +247,7 @@ class Recorder:
         spent: int = 0,
         stamped: Stamped | None = None,
     ) -> int:
-        """Store the return edge; the status byte makes it count. Returns the stamp."""
+        """Stores the return edge; the status byte makes it count. Returns its time."""
         t_ret = self._now()
         segment = self._last
         at = number - segment.first_row
@@ -269,24 +270,24 @@ class Recorder:
         return t_ret
 
     def stamps_good(self, until_ns: int) -> None:
-        """Kernel stamps count in rows that were over by then."""
+        """Kernel timestamps count in rows that ended by then."""
         self._parts[0].set_stamps(until_ns)
 
     def drop_stamps(self, since_ns: int) -> None:
-        """Kernel stamps do not count in rows that were over since then, as far as written."""
+        """Kernel timestamps do not count in rows that ended since then, as far as written."""
         for segment in self._parts:
             for at in range(SEGMENT_ROWS):
                 if segment.words[at * _WORDS + _RET] >= since_ns:
                     segment.rows[at * ROW_BYTES + _FLAGS] = 0
 
     def tell(self, state: int) -> None:
-        """Say in the header how far this writer is; the driver reads it there."""
+        """Sets the state of this writer in the header, where the driver reads it."""
         self._state = state
         for segment in self._parts:
             segment.set_state(state)
 
     def strings(self) -> list[str]:
-        """Every string so far, by its number."""
+        """All strings so far, by number."""
         return [text[:LONGEST_STRING] for text in self._strings]
 
     def rows(self, count: int) -> bytes:
@@ -297,7 +298,7 @@ class Recorder:
         return b"".join(parts)
 
     def close(self) -> None:
-        """Cut the file to the rows it has and note their number, so that truncation shows."""
+        """Truncates the file to its rows and records their number, to detect later truncation."""
         total = next(self._numbers)
         for part, segment in enumerate(self._parts):
             segment.close(max(0, min(SEGMENT_ROWS, total - part * SEGMENT_ROWS)))
@@ -327,7 +328,7 @@ class Recorder:
 
 
 def _narrow(segment: _Segment, at: int, edges: tuple[int, int], status: Status) -> None:
-    """Store when the request left and its answer came, as distances from the call's edges."""
+    """Stores the sending and the response's arrival, as distances from the call's edges."""
     left, came = edges
     half, word, flags = 2 * at * _WORDS, at * _WORDS, 0
     if left:

@@ -1,9 +1,9 @@
-"""When a process was given no processor: measured by itself, kept beside its logs, read by judges.
+"""Measures when this process was starved of CPU, in a log beside its others, for the judge.
 
-A thread sleeps a tenth of a second again and again and looks how much later it goes on; and how
-long the kernel says that somebody on this host waited for a processor (/proc/pressure/cpu). A span
-in which that was too much is a line in logs/NODE/starved.log, which travels like every log, also
-from hosts. A run of an older Holdfast has no such lines. Standard library only.
+A thread repeatedly sleeps 100 ms and measures how much later it resumes, and for how long tasks of
+this host waited for a CPU (/proc/pressure/cpu). A span above the limit is a line of
+logs/NODE/starved.log, which is collected like every log, also from hosts. A run of an older
+Holdfast has no such lines. Standard library only.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from holdfast.harness.core.starved import DELAY, PRESSURE, Starved
 FILE = "starved.log"
 TICK_NS = 100 * MILLISECOND
 LATE_NS = 100 * MILLISECOND
-"""Less is what any scheduler does, and far less than what a request may be late."""
+"""Smaller delays are normal scheduling, and far below the timeout of a request."""
 LOOK_NS = SECOND
 PRESSED_PCT = 95
 STALLED = Path("/proc/pressure/cpu")
 
 
 def stalled_us() -> int | None:
-    """For how long some task of this host has waited for a processor, in all; None: not known."""
+    """Total time in which a task of this host waited for a CPU; None: unknown."""
     try:
         line = STALLED.read_text().splitlines()[0]
         return int(line.rpartition("total=")[2])
@@ -38,7 +38,7 @@ def stalled_us() -> int | None:
 
 
 class Watch:
-    """Measures from one moment to the next; `note` takes each starved span."""
+    """Measures from one call to the next; `note` receives each starved span."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Watch:
         self._looked_ns, self._told_us = now(), stalled()
 
     def tick(self) -> None:
-        """Sleep once, and note what came of it."""
+        """Sleeps once, and notes a starved span."""
         due_ns = self._now() + TICK_NS
         self._sleep(TICK_NS / SECOND)
         at_ns = self._now()
@@ -68,7 +68,7 @@ class Watch:
 
 
 def begin(run_dir: Path, node: str) -> None:
-    """Watch this process from now on, for as long as it lives."""
+    """Measures this process from now on, until it exits."""
     folder = run_dir / "logs" / node
     folder.mkdir(parents=True, exist_ok=True)
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
@@ -84,14 +84,14 @@ def begin(run_dir: Path, node: str) -> None:
             try:
                 watch.tick()
             except OSError:
-                # A full disk ends the measuring and nothing else.
+                # A full disk ends the measurement only.
                 return
 
     threading.Thread(target=work, name="starvation", daemon=True).start()
 
 
 def of_row(row: Mapping[str, Any]) -> Starved:
-    """A line of such a log. ValueError where it is none."""
+    """The span of a line of the log. ValueError if it is invalid."""
     found = Starved(
         node=str(row["node"]),
         kind=str(row["kind"]),

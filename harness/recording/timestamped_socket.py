@@ -1,10 +1,10 @@
 """Sockets with the kernel's timestamps of when a request left and when its response arrived.
 
-A request cannot take effect before its last byte has left, nor after its answer has come. A busy
-interpreter notes both edges of a call milliseconds wide of that; the kernel does not. `install`
-puts such sockets where every library finds its own, in `socket.socket`; libraries stay unmodified.
-Where one goes around it (its own event loop in C, another protocol library, TLS over a blocking
-socket) no stamp comes, and the edges of the call stay. Standard library only.
+A request cannot take effect before its last byte was sent, nor after its response arrived. A busy
+interpreter records both edges of a call milliseconds off; the kernel does not. `install` replaces
+`socket.socket`, which every library uses; libraries stay unmodified. For a library that bypasses it
+(its own event loop in C, another protocol library, TLS over a blocking socket) there are no
+timestamps, and the edges of the call apply. Standard library only.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 SO_TIMESTAMPING = 37
 TX_SOFTWARE, RX_SOFTWARE, SOFTWARE, OPT_ID, OPT_TSONLY = 1 << 1, 1 << 3, 1 << 4, 1 << 7, 1 << 11
 WANTED = TX_SOFTWARE | RX_SOFTWARE | SOFTWARE | OPT_ID | OPT_TSONLY
-"""Stamps by software, named by the number of the last byte sent, without the packet's content."""
+"""Software timestamps, identified by the number of the last byte sent, without packet content."""
 
 MSG_ERRQUEUE = 0x2000
 LONGEST_SEND = 1400
-"""What fits one packet leaves at once. Of a longer send the first byte leaves before the stamp."""
+"""Data of one packet leaves at once. The first byte of a longer send precedes its timestamp."""
 
 _SPACE = socket.CMSG_SPACE(48) + socket.CMSG_SPACE(64)
 _SECONDS = struct.Struct("qq")
@@ -40,7 +40,7 @@ _NUMBER = struct.Struct("12xI")
 
 
 class Edges(NamedTuple):
-    """Of one op, ns on the kernel's wall clock: its first send, its last answer. 0: not known."""
+    """Of one op, ns on the kernel's wall clock: its first send, its last response. 0: unknown."""
 
     sent: int
     arrived: int
@@ -50,7 +50,7 @@ NO_EDGES = Edges(0, 0)
 
 
 class Span:
-    """What the sockets saw of one op: of what its thread or task sent while its block ran."""
+    """The timestamps of one op: of what its thread or task sent within its block."""
 
     __slots__ = ("_before", "begun", "sent", "sockets")
 
@@ -67,7 +67,7 @@ class Span:
         _current.reset(self._before)
 
     def edges(self) -> Edges:
-        """The op's own edges; none where a socket was used that cannot be trusted for it."""
+        """The edges of the op; none if a socket was used whose timestamps are unreliable for it."""
         arrived = 0
         for plug in self.sockets:
             if plug.spoilt or plug.arrived < 0:
@@ -77,8 +77,8 @@ class Span:
 
 
 class WideSpan(Span):
-    """An op whose client sends from threads of its own: all stamped sockets count for it, those too
-    that are closed before it is over."""
+    """An op whose client sends from its own threads: all timestamped sockets count for it,
+    also those that are closed before it ends."""
 
     __slots__ = ("_arrived", "_unsure")
 
@@ -95,7 +95,7 @@ class WideSpan(Span):
         _wide.remove(self)
 
     def ended(self, plug: StampedSocket) -> None:
-        """A socket is closed, and what it knows goes with it."""
+        """Called before a socket is closed, with which its timestamps would be lost."""
         self._unsure |= plug.spoilt or plug.arrived < 0
         self._arrived = max(self._arrived, plug.arrived)
 
@@ -111,15 +111,15 @@ _plugs: weakref.WeakSet[StampedSocket] = weakref.WeakSet()
 
 
 def span(wire: str) -> Span:
-    """The op of a client that speaks so (`ports.WiredLockClient`), while its block runs."""
+    """The op of a client that reports its sends (`ports.WiredLockClient`), within its block."""
     return WideSpan() if wire == CLIENT else Span()
 
 
 class StampedSocket(socket.socket):
-    """A stream socket over IP that asks for stamps from its first byte on; others are as ever.
+    """A stream socket over IP with timestamps from its first byte on; others are unchanged.
 
-    arrived   stamp of the last bytes that were read, 0: none yet, -1: they came without one
-    spoilt    it was used in a way that leaves stamps without their op
+    arrived   timestamp of the last bytes that were read, 0: none yet, -1: they had none
+    spoilt    it was used in a way that leaves timestamps without their op
     """
 
     __slots__ = ("_armed", "_errors", "_owed", "_sending", "_sent", "arrived", "spoilt")
@@ -136,7 +136,7 @@ class StampedSocket(socket.socket):
         self.spoilt = False
 
     def _arm(self) -> None:
-        """Only now, connected: the kernel counts bytes from where it was asked to."""
+        """Enables timestamps, once connected: the kernel counts bytes from then on."""
         self._armed = True
         try:
             self.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPING, WANTED)
@@ -163,7 +163,7 @@ class StampedSocket(socket.socket):
         self._stamped(_socket.socket.sendall, data, flags)
 
     def _stamped(self, send: Callable[..., int | None], data: Any, flags: int) -> int:
-        """Send, and fetch the stamp, which on a local network is there when the call is back."""
+        """Sends, and reads the timestamp: on a local network it is there when the call returns."""
         size = len(data)
         if self._sending:
             self.spoilt = True
@@ -176,7 +176,7 @@ class StampedSocket(socket.socket):
         finally:
             self._sending = False
             self._sent += sent
-            # What was not sent now leaves later, from somewhere else.
+            # The rest is sent later, by another call.
             self.spoilt |= sent != size
         last = (self._sent - 1) & 0xFFFFFFFF
         if mine:
@@ -185,7 +185,7 @@ class StampedSocket(socket.socket):
         return sent
 
     def _joining(self, size: int) -> list[Span]:
-        """The ops that this send begins."""
+        """The ops whose first send this is."""
         current = _current.get()
         if not _wide and (current is None or (current.begun and self in current.sockets)):
             return []
@@ -197,7 +197,7 @@ class StampedSocket(socket.socket):
         return mine if size <= LONGEST_SEND else []
 
     def _drain(self, last: int = -1) -> None:
-        """Take stamps from the error queue, up to the one that is awaited."""
+        """Reads timestamps from the error queue, up to the awaited one."""
         errors = self._errors
         assert errors is not None, "only armed sockets are drained"
         try:
@@ -248,7 +248,7 @@ class StampedSocket(socket.socket):
         self.arrived = -1
 
     def detach(self) -> int:
-        """Whoever takes the number, TLS for one, gets a socket that is as ever."""
+        """Code that takes the descriptor, such as TLS, gets an unchanged socket."""
         if self._errors is not None:
             with contextlib.suppress(OSError):
                 self.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPING, 0)
@@ -267,7 +267,7 @@ class StampedSocket(socket.socket):
         super()._real_close(*args)  # type: ignore[misc]  # the stubs leave it out
 
     def __del__(self) -> None:
-        # First the object that must not close, then the one that does.
+        # First the object that must not close the descriptor, then the one that does.
         self._disown()
         if self.fileno() >= 0:
             _socket.socket.close(self)
@@ -291,5 +291,5 @@ for _name in ("recvfrom", "recvfrom_into", "recvmsg", "recvmsg_into", "sendmsg",
 
 
 def install() -> None:
-    """From now on every library of this process makes such sockets."""
-    socket.socket = StampedSocket  # type: ignore[misc]  # the one place where all look for it
+    """From now on every library of this process creates such sockets."""
+    socket.socket = StampedSocket  # type: ignore[misc]  # where all libraries find it

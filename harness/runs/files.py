@@ -125,7 +125,7 @@ def write(root: Path, name: str, data: bytes) -> None:
     OSError on failure: a full disk, a read-only directory.
     """
     with opened(root, folder=True) as folder:
-        # A name that nobody can have laid a link at: the file is made, never opened.
+        # A name at which no link can exist: the file is made, never opened.
         part = f".{name}.{secrets.token_hex(8)}.part"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         file = os.open(part, flags, 0o644, dir_fd=folder)

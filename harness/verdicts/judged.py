@@ -109,7 +109,7 @@ class Judgement:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Struck:
+class ObservedFault:
     """One observed fault. effective: it took effect; pattern: its hatching, None if not said."""
 
     id: str
@@ -199,7 +199,7 @@ class Judged:
     servers: tuple[str, ...] = ()
     verdicts: tuple[Judgement, ...] = ()
     aside: Mapping[str, str] = field(default_factory=dict)
-    faults: tuple[Struck, ...] = ()
+    faults: tuple[ObservedFault, ...] = ()
     promises: Promises | None = None
     clocks: Mapping[str, ClockSummary] = field(default_factory=dict, metadata=OMITTED)
     evidence: Evidence = field(default=Evidence(), metadata=OMITTED)

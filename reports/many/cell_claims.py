@@ -62,13 +62,13 @@ def _table(
     return dict(zip(TEXTBOOK, (exclusion, deadlock, starvation, wait), strict=False))
 
 
-_RACE = _no("who asks at the right moment gets it: clients poll, and nobody queues")
+_RACE = _no("the first poll after a release gets it: clients poll, there is no queue")
 _UNBOUNDED = _no("without a queue no number of grants to others bounds a wait")
 _EXPIRES = _yes("a dead owner's key or lease expires by itself")
-_QUEUED = _yes("waiters stand in a queue, served from its head")
-_IN_TURN = _yes("as many grants to others as there were requests ahead in the queue")
+_QUEUED = _yes("waiters are queued, and served in order")
+_IN_TURN = _yes("at most as many grants to others as requests ahead in the queue")
 _NO_LOCK = _no("nothing is locked")
-_AUTHOR = _no("what its author says of it")
+_AUTHOR = _no("whatever its author claims")
 
 _ROW_LEASE = _table(
     _yes("one conditional write decides, by a wall clock", "clock"), _EXPIRES, _RACE, _UNBOUNDED
@@ -87,7 +87,7 @@ CELLS: Mapping[str, Mapping[str, CellClaim]] = {
     "single": _table(_yes("one process decides, from memory", "kill"), _EXPIRES, _RACE, _UNBOUNDED),
     "majority": _table(
         _yes("two majorities share a member, which votes once", "kill", "clock"),
-        _yes("a vote that nobody won runs out or is given back, and is tried again"),
+        _yes("a vote without a majority expires or is released, and is retried"),
         _RACE,
         _UNBOUNDED,
     ),
@@ -118,32 +118,32 @@ CELLS: Mapping[str, Mapping[str, CellClaim]] = {
     ),
     "zookeeper": _table(
         _yes("the lowest sequence number holds, agreed by a majority"),
-        _yes("a dead session's node is removed, and its successor is told"),
+        _yes("a dead session's node is removed, and its successor is notified"),
         _yes("waiters are ordered by the sequence number of their nodes"),
         _IN_TURN,
     ),
     "postgres-advisory": _table(
         _yes("one server decides, for as long as the connection lives", "kill"),
-        _yes("a dead connection's locks are freed; a cycle of waits ends by an error"),
-        _yes("waiters stand in the server's queue"),
-        _no("the queue may be put in another order to end a cycle of waits"),
+        _yes("a dead connection's locks are freed; a wait-for cycle ends with an error"),
+        _yes("waiters are in the server's queue"),
+        _no("the queue may be reordered to end a wait-for cycle"),
     ),
     "postgres-row": _table(
         _yes("one server decides, for the length of a transaction", "kill"),
-        _yes("a dead transaction is rolled back; a cycle of waits ends by an error"),
-        _no("no order among those who wait for a row is documented"),
+        _yes("a dead transaction is rolled back; a wait-for cycle ends with an error"),
+        _no("no order of the waiters for a row is documented"),
         _UNBOUNDED,
     ),
     "mariadb-row": _table(
         _yes("one server decides, for the length of a transaction", "kill"),
-        _yes("a dead transaction is rolled back; a cycle of waits ends by an error"),
-        _no("a wait ends by a timeout, and is begun anew behind others"),
+        _yes("a dead transaction is rolled back; a wait-for cycle ends with an error"),
+        _no("a wait ends with a timeout, and starts again behind others"),
         _UNBOUNDED,
     ),
     "mariadb-get-lock": _table(
         _yes("one server decides, for as long as the session lives", "kill"),
-        _yes("a dead session's locks are freed; a cycle of waits ends by an error"),
-        _no("no order among those who wait for a name is documented"),
+        _yes("a dead session's locks are freed; a wait-for cycle ends with an error"),
+        _no("no order of the waiters for a name is documented"),
         _UNBOUNDED,
     ),
     "memcached": _table(
@@ -156,13 +156,13 @@ CELLS: Mapping[str, Mapping[str, CellClaim]] = {
     "mariadb-lease": _ROW_LEASE,
     "dynamodb": _table(
         _yes("a conditional write decides, on one item"),
-        _yes("an item whose version stands still is taken over"),
+        _yes("an item whose version does not change is taken over"),
         _RACE,
         _UNBOUNDED,
     ),
     "cockroachdb": _table(
         _yes("a replicated store decides; the lock itself may be lost with its node", "kill"),
-        _yes("a dead transaction is rolled back; a cycle of waits ends by an error"),
+        _yes("a dead transaction is rolled back; a wait-for cycle ends with an error"),
         _yes("requests wait in a queue per key"),
         _no("no bound is documented"),
     ),
@@ -171,7 +171,7 @@ CELLS: Mapping[str, Mapping[str, CellClaim]] = {
     ),
     "kubernetes": _table(
         _yes("a record is replaced only under the version that was read"),
-        _yes("a record that stands still for its duration is taken over"),
+        _yes("a record that does not change for its duration is taken over"),
         _RACE,
         _UNBOUNDED,
     ),
@@ -193,7 +193,7 @@ _FENCED_BY: Mapping[str, CellClaim] = {
     "majority": _no("tokens are the largest of several counters, which has no order"),
 }
 SYNCED = "persistence=always"
-"""Of a server that syncs each write: a death forgets nothing that was answered."""
+"""Of a server that syncs each write: a crash loses no acknowledged write."""
 
 
 def cell_claim(label: str, prop: str) -> CellClaim | None:
@@ -209,6 +209,6 @@ def cell_claim(label: str, prop: str) -> CellClaim | None:
     if "queue=racing" in options and prop in ("starvation-freedom", "bounded-wait"):
         return _RACE if prop == "starvation-freedom" else _UNBOUNDED
     if "leases=none" in options and prop == "deadlock-freedom":
-        return _no("a hold ends by its release only: a dead owner's lock is held for ever")
+        return _no("a hold ends by its release only: a crashed owner's lock is held forever")
     lost = tuple(kind for kind in found.lost if kind != "kill" or SYNCED not in options)
     return CellClaim(claimed=found.claimed, says=found.says, lost=lost)

@@ -19,8 +19,8 @@ from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.statistics import clopper_pearson, none_in
 from holdfast.harness.core.verdict import PROPERTIES, Verdict
 from holdfast.reports.many.claims import claim_of
-from holdfast.reports.many.speeds import Speed, speeds
-from holdfast.reports.many.speeds import table as speed_table
+from holdfast.reports.many.performance import Speed, speeds
+from holdfast.reports.many.performance import table as speed_table
 from holdfast.reports.text.formatting import count, percent
 
 SCHEMA = "holdfast-matrix/1"

@@ -16,7 +16,7 @@ from holdfast.reports.many.cell_claims import cell_claim
 from holdfast.reports.many.claims import claim_of
 from holdfast.reports.many.matrix import HELD, NOT_EXERCISED, VIOLATED, Matrix, Square
 from holdfast.reports.many.page_frame import render
-from holdfast.reports.many.speeds import COLUMNS
+from holdfast.reports.many.performance import COLUMNS
 from holdfast.reports.text import tables
 from holdfast.reports.text.formatting import count, percent, plain
 

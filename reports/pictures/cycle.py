@@ -111,7 +111,7 @@ def _arrow(
     turn = math.degrees(math.atan2(by - bend_y, bx - bend_x))
     place = add(root, "g", transform=f"translate({bx:.1f} {by:.1f}) rotate({turn:.0f})")
     add(place, "path", d="M-3 -5L6 0L-3 5Z", class_="tip")
-    # Between two nodes a label stands off its arrow, around a circle beside it.
+    # Between two nodes a label stands off its arrow, around a node beside it.
     flat = abs(uy) < 0.01 and abs(y1 - middle) < 1
     y = bend_y + (-4 if ux > 0 else 14) if flat else bend_y + 4
     side = "middle" if abs(uy) < 0.5 else "start" if uy > 0 else "end"

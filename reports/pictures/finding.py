@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 from markupsafe import Markup
 
 from holdfast.harness.core.fault_traits import BEFORE, PATTERNS, UNKNOWN
-from holdfast.harness.verdicts.judged import Judged, Shown, Struck
+from holdfast.harness.verdicts.judged import Judged, ObservedFault, Shown
 from holdfast.reports.pictures.finding_scene import (
     NO_LEASES,
     Bar,
@@ -77,14 +77,14 @@ def draw(finding: Shown, number: int, run: Judged, tone: str, leases: Leases = N
     return markup(root)
 
 
-def fault_words(fault: Struck) -> str:
+def fault_words(fault: ObservedFault) -> str:
     """Label of a fault: "f1 pause of c1"."""
     where = ", ".join(plain(node, 12) for node in fault.nodes[:3])
     more = "…" if len(fault.nodes) > 3 else ""
     return f"{plain(fault.id, 8)} {plain(fault.do, 16)}{' of ' + where if where else ''}{more}"
 
 
-def pattern(fault: Struck) -> str:
+def pattern(fault: ObservedFault) -> str:
     """The fill pattern of a fault's kind; a verdict of an older version names none."""
     own = BEFORE.get(fault.do, UNKNOWN).pattern if fault.pattern is None else fault.pattern
     return own if own in PATTERNS else "other"

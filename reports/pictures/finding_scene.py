@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 
-from holdfast.harness.verdicts.judged import Event, Judged, Shown, Struck
+from holdfast.harness.verdicts.judged import Event, Judged, ObservedFault, Shown
 from holdfast.reports.pictures.svg import Scale, by_order, linear
 from holdfast.reports.text.formatting import plain, span
 
@@ -71,7 +71,7 @@ class Scene:
     marks: tuple[Mark, ...]
     bars: tuple[Bar, ...]
     clashes: tuple[tuple[int, int], ...]
-    faults: tuple[Struck, ...]
+    faults: tuple[ObservedFault, ...]
     scale: Scale
     in_order: bool
     guilty: int
@@ -234,7 +234,7 @@ def _lanes(marks: tuple[Mark, ...], bars: tuple[Bar, ...]) -> tuple[str, ...]:
     return tuple(sorted(first, key=lambda lane: (lane == RESOURCE, first[lane], lane)))
 
 
-def _faults(run: Judged, low: float, high: float) -> tuple[Struck, ...]:
+def _faults(run: Judged, low: float, high: float) -> tuple[ObservedFault, ...]:
     touching = [
         fault
         for fault in run.faults

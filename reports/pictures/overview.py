@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 
 from markupsafe import Markup
 
-from holdfast.harness.verdicts.judged import Judged, Shown, Struck
+from holdfast.harness.verdicts.judged import Judged, ObservedFault, Shown
 from holdfast.reports.pictures.finding import pattern, triangle
 from holdfast.reports.pictures.svg import (
     CHAR_PX,
@@ -91,7 +91,9 @@ def _phases(root: ET.Element, run: Judged, scale: Scale, top: float, bottom: flo
         add(place, "text", "probes", x=-6, y=11, class_="caption", text_anchor="end")
 
 
-def _fault_row(root: ET.Element, do: str, faults: Sequence[Struck], scale: Scale, y: float) -> None:
+def _fault_row(
+    root: ET.Element, do: str, faults: Sequence[ObservedFault], scale: Scale, y: float
+) -> None:
     add(root, "text", plain(do, 10), x=0, y=y + 18, class_="lane")
     add(root, "line", x1=percent(0), x2=percent(1), y1=y + 14, y2=y + 14, class_="base")
     free = 0.0

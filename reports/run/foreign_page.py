@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
+from holdfast.harness.foreign.verdict import ForeignVerdict
 from holdfast.harness.runs import files
 from holdfast.reports.pictures.linearization import Linearization, draw_linearization
 from holdfast.reports.run.html import template_environment
@@ -14,9 +14,7 @@ STATES = {"HOLDS": "holds", "VIOLATED": "broken", "UNKNOWN": "unknown"}
 FINDINGS_SHOWN = 100
 
 
-def page(
-    verdicts: Mapping[str, Any], prefixes: Sequence[Linearization], no_drawing: str = ""
-) -> str:
+def page(verdicts: ForeignVerdict, prefixes: Sequence[Linearization], no_drawing: str = "") -> str:
     """The page as a string; `no_drawing`: why a violation has no drawing."""
     row = verdicts["verdicts"][0]
     return (

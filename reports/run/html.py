@@ -131,7 +131,7 @@ def _say(text: object, limit: int = formatting.DISPLAY_LIMIT) -> Markup:
 
 
 def _words(text: object, limit: int = formatting.DISPLAY_LIMIT) -> Markup:
-    """A command: each word apart, so that a line does not end amid one, after "--"."""
+    """A command: each word apart, so that a line does not end within one, after "--"."""
     words = formatting.plain(text, limit).split(" ")
     return Markup(" ").join(Markup('<span class="arg">{}</span>').format(word) for word in words)
 

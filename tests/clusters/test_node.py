@@ -53,7 +53,7 @@ def commit(node: LockNode, now_ns: int, index: int) -> Effects:
     return node.step(now_ns, [reply])
 
 
-def said(effects: Effects) -> list[tuple[int, Any, str]]:
+def said(effects: Effects) -> list[tuple[int, object, object]]:
     """(connection, number, what) of the replies."""
     return [(at, frame.get("id"), frame.get("is", "")) for at, frame in effects.replies]
 
@@ -118,7 +118,7 @@ def follower() -> LockNode:
 def left_aside(node: LockNode) -> int:
     """How many commands the node says that it has not taken in."""
     ((_, frame),) = node.step(SECOND, [asks("status")]).replies
-    return int(frame["behind"])
+    return int(str(frame["behind"]))
 
 
 def test_a_follower_takes_in_what_is_committed_when_somebody_looks() -> None:
@@ -172,7 +172,7 @@ def test_the_leader_expires_a_lease_at_its_end_through_the_log() -> None:
     assert [frame.get("event") for _, frame in effects.replies] == ["lost"]
 
 
-def times(effects: Effects) -> list[tuple[int | None, int | None]]:
+def times(effects: Effects) -> list[tuple[object, object]]:
     """For how long the replies say that somebody has held, and for how long still."""
     return [(frame.get("held_ns"), frame.get("left_ns")) for _, frame in effects.replies]
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.harness.campaigns.run_index import Shelf
+from holdfast.harness.campaigns.run_index import RunIndex
 from holdfast.serve.server import Handler, Server
 from tests.front.test_hostile_runs import code_of, sound
 
@@ -217,7 +217,7 @@ def test_a_damaged_request_has_an_answer_or_none(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     run = sound(tmp_path / "runs").name
     paths = ("/", "/run", "/report", "/zip", "/log", "/compare", "/style.css", "/nothing")
-    server = Server(("127.0.0.1", 0), Shelf(tmp_path / "runs", ["true"]))
+    server = Server(("127.0.0.1", 0), RunIndex(tmp_path / "runs", ["true"]))
     status = Counter[bytes]()
     try:
         host = server.place.encode()

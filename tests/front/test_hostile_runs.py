@@ -15,7 +15,7 @@ import pytest
 from benchmarks.run_directory import Shape, write
 
 from holdfast.commands import main
-from holdfast.harness.campaigns.run_index import Shelf
+from holdfast.harness.campaigns.run_index import RunIndex
 from holdfast.harness.core.seeds import stream
 from holdfast.serve.server import _list, _run
 
@@ -93,7 +93,7 @@ def fields(tmp_path: Path, count: int, capsys: pytest.CaptureFixture[str]) -> Co
     run = sound(tmp_path / "runs")
     ways = [(name, way) for name in FILES for way in places(rows(run / name)) if len(way) > 1]
     codes: Counter[int] = Counter()
-    shelf = Shelf(tmp_path / "runs", ["true"])
+    shelf = RunIndex(tmp_path / "runs", ["true"])
     for n in range(count):
         rng = stream(11, "fields", n)
         # The same number of tries for each file, however much there is in it.
@@ -179,7 +179,7 @@ def test_a_damaged_file_is_told_in_one_line(
     run = sound(tmp_path / "runs")
     shutil.copytree(run, tmp_path / "runs" / "sound")
     injury(run / name)
-    shelf = Shelf(tmp_path / "runs", ["true"])
+    shelf = RunIndex(tmp_path / "runs", ["true"])
     listing = _list(shelf, {})
     assert listing.status == 200
     assert any(entry.id == "sound" and entry.state == "judged" for entry in shelf.entries())

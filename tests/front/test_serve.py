@@ -19,7 +19,7 @@ import pytest
 
 from holdfast.commands import main
 from holdfast.commands.serve_command import command as serve
-from holdfast.harness.campaigns.run_index import Shelf
+from holdfast.harness.campaigns.run_index import RunIndex
 from holdfast.harness.history.reader import load
 from holdfast.harness.judging.judge import READABLE
 from holdfast.harness.runs import directory, registry
@@ -71,7 +71,7 @@ def served(
     root: Path, token: str = "", judge: str = "print('{}')", host: str = "127.0.0.1"
 ) -> Iterator[Server]:
     """A server at a free port of loopback, ended on every way out."""
-    server = Server((host, 0), Shelf(root, [sys.executable, "-c", judge]), token)
+    server = Server((host, 0), RunIndex(root, [sys.executable, "-c", judge]), token)
     thread = threading.Thread(target=server.serve_forever, args=(0.05,))
     thread.start()
     try:

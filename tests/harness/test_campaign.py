@@ -60,6 +60,13 @@ def test_every_combination_is_a_cell_and_every_seed_a_run() -> None:
     assert jobs[1].key.startswith("reference-local-critical-section-partition+pause-1-")
 
 
+@pytest.mark.parametrize("kind", ['nemeses = ["pause"]', 'scenarios = ["crash"]'])
+def test_a_system_has_its_usual_number_of_servers_unless_the_file_says_another(kind: str) -> None:
+    (usual,) = campaign(f'systems = ["reference"]\n{kind}').cells
+    (given,) = campaign(f'systems = ["reference"]\n{kind}\nnodes = 5').cells
+    assert (usual.plan.nodes, given.plan.nodes) == (0, 5)
+
+
 def test_an_entry_says_otherwise_than_the_file() -> None:
     found = campaign(
         'systems = ["reference"]\ntime = "5s"\nseeds = [4, 9]\n[[entry]]\nbackend = "docker"\n'

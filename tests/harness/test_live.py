@@ -6,6 +6,7 @@ from pathlib import Path
 
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.history import live as live_module
+from holdfast.harness.history.current_holders import CurrentHolds, Hold
 from holdfast.harness.history.live import Live
 from holdfast.harness.recording.segments import READY, Recorder
 
@@ -51,3 +52,22 @@ def test_a_writer_says_how_far_it_is(tmp_path: Path) -> None:
         recorder.tell(READY)
         assert live.ready("c1")
     assert not live.ready("c2")
+
+
+def test_a_closed_session_ends_the_holds_of_its_client_and_no_others(tmp_path: Path) -> None:
+    live = Live(tmp_path)
+    with Recorder(tmp_path, "c1", {"node": "c1", "processes": [1, 2]}) as recorder:
+        for process, attempt in ((1, 5), (1, 6), (2, 7)):
+            recorder.complete(recorder.invoke(Op.TRY, process, 0, attempt=attempt), Status.OK)
+        recorder.complete(recorder.invoke(Op.CLOSED, 1, 0), Status.OK)
+        assert [hold.attempt for hold in live.holds()] == [7]
+        assert live.grants == 3
+
+
+def test_a_hold_that_ended_before_its_grant_is_learned_of_does_not_begin() -> None:
+    current = CurrentHolds()
+    current.end(5)
+    current.grant(Hold(process=1, node="c1", attempt=5, since_ns=3))
+    current.grant(Hold(process=1, node="c1", attempt=6, since_ns=4))
+    current.grant(Hold(process=2, node="c2", attempt=7, since_ns=9))
+    assert [hold.attempt for hold in current.holds()] == [7, 6] and current.grants == 3

@@ -11,7 +11,13 @@ from typing import Any
 import pytest
 
 from holdfast.harness.client.context import Context
-from holdfast.harness.client.self_faults import BLOCKING, BUSY, COROUTINES, Obeys, Orders
+from holdfast.harness.client.self_faults import (
+    BLOCKING,
+    BUSY,
+    COROUTINES,
+    OrderingAgent,
+    OrderReceiver,
+)
 from holdfast.harness.core.clock import now_ns
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.operations import Answer, Grant, Op, Status
@@ -43,11 +49,13 @@ class Agent:
         return {"passed on": do}
 
 
-async def given(folder: Path, ctx: Context, what: str, for_s: float, how: str = "") -> Orders:
+async def given(
+    folder: Path, ctx: Context, what: str, for_s: float, how: str = ""
+) -> OrderingAgent:
     """The order, sent to a worker of one client."""
     folder.mkdir(exist_ok=True)
-    Obeys(folder / "c1.order", [ctx])
-    orders = Orders(Agent(), folder)  # type: ignore[arg-type]
+    OrderReceiver(folder / "c1.order", [ctx])
+    orders = OrderingAgent(Agent(), folder)  # type: ignore[arg-type]
     await orders.ask(
         "order",
         fault="f1",
@@ -61,7 +69,7 @@ async def given(folder: Path, ctx: Context, what: str, for_s: float, how: str = 
     return orders
 
 
-async def seen(orders: Orders) -> dict[str, Any]:
+async def seen(orders: OrderingAgent) -> dict[str, Any]:
     """The evidence, once there is some."""
     until_ns = now_ns() + int(MOST_S * 1e9)
     while True:
@@ -205,6 +213,6 @@ def test_a_client_whose_thread_is_busy_is_not_forked_when_the_fault_is_over(
 
 
 def test_a_client_that_does_not_listen_is_told(tmp_path: Path) -> None:
-    orders = Orders(Agent(), tmp_path)  # type: ignore[arg-type]
+    orders = OrderingAgent(Agent(), tmp_path)  # type: ignore[arg-type]
     with pytest.raises(EnvironmentFailed, match="c9: connection failed"):
         asyncio.run(orders.ask("order", fault="f", nodes=["c9"], what="stall"))

@@ -130,7 +130,7 @@ OPENS_BY_ITSELF = {
     "harness/runs/registry.py": "notes of this user",
     "harness/campaigns/baseline.py": "a file of the user's",
     "harness/core/loading.py": "code",
-    "harness/core/neighbours.py": "code",
+    "harness/core/user_imports.py": "code",
     "harness/foreign/read.py": "a file of the user's",
     "reports/pictures/timeline.py": "our own templates",
     "reports/many/claims.py": "our own table",

@@ -66,6 +66,22 @@ def test_exactly_the_faults_that_matter_are_left(idents: tuple[str, ...]) -> Non
     assert tuple(fault.id for fault in plan.faults) == idents
 
 
+def test_faults_come_sooner_together_as_far_as_the_finding_still_shows() -> None:
+    def waits_for(least_ns: int, plan: Plan) -> Failing | None:
+        """Two faults, two seconds apart, the first one not too soon."""
+        at = [fault.at_ns for fault in plan.faults]
+        broken = len(at) == 2 and at[1] - at[0] == 2 * SECOND and at[0] >= least_ns
+        return Failing(plan=plan, after_ns=SECOND, sentence="it is broken") if broken else None
+
+    first = plan_of(12)
+    first = replace(first, faults=(first.faults[7], first.faults[11]))
+    for least_ns, at_ns in ((0, 100 * MILLISECOND), (900 * MILLISECOND, SECOND)):
+        plan, steps = smallest(first, lambda plan, tries: waits_for(least_ns, plan))  # noqa: B023
+        assert [fault.at_ns for fault in plan.faults] == [at_ns, at_ns + 2 * SECOND]
+        times = [step.plan.time_ns for step in steps]
+        assert times == sorted(times, reverse=True) and times[-1] < first.time_ns
+
+
 def test_any_choice_of_faults_is_found() -> None:
     for seed in range(40):
         rng = stream(seed, "choice")

@@ -19,7 +19,7 @@ from holdfast.harness.core.ports import CALL, CLIENT
 from holdfast.harness.history import reader as history
 from holdfast.harness.history.tighten import share
 from holdfast.harness.recording import segments, timestamped_socket
-from holdfast.harness.recording.clock_sync import Mirror, Steady
+from holdfast.harness.recording.clock_sync import Mirror, MonitoredOffset
 from holdfast.harness.recording.timestamped_socket import Edges, StampedSocket, span
 
 SECOND_NS = 1_000_000_000
@@ -215,7 +215,7 @@ class Clocks:
 
 def test_stamps_around_a_step_of_the_wall_clock_are_dropped() -> None:
     clocks, good, bad = Clocks(), list[int](), list[int]()
-    steady = Steady(clocks.look, good.append, bad.append, clocks.now)
+    steady = MonitoredOffset(clocks.look, good.append, bad.append, clocks.now)
     real = Edges(clocks.ahead + 5000, clocks.ahead + 9000)
     assert steady.edges(real, 0, 20_000, steady.steps) == (4500, 9500)
     begun = steady.steps
@@ -234,7 +234,7 @@ def test_stamps_around_a_step_of_the_wall_clock_are_dropped() -> None:
 
 def test_an_arrival_before_the_sending_is_no_answer() -> None:
     clocks = Clocks()
-    steady = Steady(clocks.look, lambda at: None, lambda at: None, clocks.now)
+    steady = MonitoredOffset(clocks.look, lambda at: None, lambda at: None, clocks.now)
     stale = Edges(clocks.ahead + 5000, clocks.ahead + 4000)
     assert steady.edges(stale, 0, 20_000, 0) == (4500, 0)
     assert steady.edges(Edges(0, clocks.ahead + 9000), 0, 20_000, 0) == (0, 0)

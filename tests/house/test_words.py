@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import ast
 import re
+import tokenize
 from collections.abc import Callable, Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
@@ -82,7 +84,11 @@ DENIED = (
         "the request was turned down",
     ),
     Denied(r"(?<!-)\bcircles?\b", "wait-for cycle, deadlock", "a circle of waits"),
-    Denied(r"\b(?:lone|wide) (?:vote|quorum)\b", "quorum size 1, quorum too large", "a lone vote"),
+    Denied(
+        r"\b(?:lone|every|wide) (?:vote|quorum)\b",
+        "quorum size 1, all replicas, quorum too large",
+        "a lone vote",
+    ),
     Denied(
         r"\blen(?:ds?|t|ding)\b|\bt(?:akes?|aken|ook|aking) back\b",
         "leases, revokes",
@@ -121,6 +127,11 @@ DENIED = (
     ),
     Denied(r"\bknows? nothing\b|\bis known of\b", "unknown", "nothing is known of it"),
     Denied(r"\bdoors?\b", "socket, entry point", "the front door of the tool"),
+    Denied(r"\bplugs?\b(?!-)", "socket, filter", "a plug for each connection"),
+    Denied(r"\bwho asks?\b", "the client, the sender", "it tells who asks"),
+    Denied(r"\bwhat became of\b", "the result of", "what became of a fault"),
+    Denied(r"\bat whatever\b", "at any", "it ends at whatever moment ^C comes"),
+    Denied(r"\bamid\b", "within, during", "a violation amid two faults"),
     Denied(r"\bdear\b|\bcheap(?:er|ly|est)?\b", "expensive; better: the number", "it is dear"),
     Denied(r"\b(?:left|leaves?|leaving) alone\b", "not addressed", "a server was left alone"),
     Denied(r"\bkeeps? (?:its|their|his) word\b", "keeps its promise", "both locks keep their word"),
@@ -171,6 +182,11 @@ def documents() -> Iterator[Text]:
             yield prose(path.read_text()), where
 
 
+def changelog() -> Iterator[Text]:
+    """The entries of the unreleased version."""
+    yield prose((ROOT / "CHANGELOG.md").read_text().split("\n## ")[1]), "CHANGELOG.md"
+
+
 MESSAGES = (
     "src/holdfast", "reports", "nemesis", "workloads", "clusters",
     "harness/core", "harness/plans", "harness/foreign", "harness/runs", "harness/client",
@@ -181,12 +197,14 @@ FINISHED = (
     "src/holdfast", "reports", "workloads", "nemesis", "checkers",
     "harness/core", "harness/campaigns", "harness/plans", "harness/runs", "harness/client",
     "harness/history", "harness/judging", "harness/foreign", "harness/verification",
+    "harness/driver", "harness/recording", "harness/verdicts",
     "clusters/systems", "clusters/libraries", "clusters/backends/docker",
     "clusters/backends/local", "clusters/backends/ssh", "clusters/backends/abilities.py",
     "clusters/backends/children.py", "clusters/backends/leftovers.py",
     "clusters/backends/processes.py",
 )  # fmt: skip
-"""Folders, and files, whose docstrings have been rewritten."""
+"""Folders, and files, whose docstrings and comments have been rewritten."""
+COMMENTED = (*(place for place in FINISHED if place != "nemesis"), "nemesis/kinds")
 
 
 def help_texts() -> Iterator[Text]:
@@ -260,9 +278,27 @@ def docstrings() -> Iterator[Text]:
                 yield prose(node.value.value), f"{where}:{node.lineno}"
 
 
-def verdict_sentences() -> Iterator[Text]:
-    """Sentences of findings, reasons and counts: the text constants of the checkers' code."""
-    for tree, where in _modules("checkers"):
+def comments() -> Iterator[Text]:
+    """Comments; those of consecutive lines are one text."""
+    for place in COMMENTED:
+        paths = sorted((ROOT / place).rglob("*.py")) if (ROOT / place).is_dir() else [ROOT / place]
+        for path in paths:
+            lines = path.read_text().splitlines(keepends=True)
+            found = [
+                (token.start[0], token.string.lstrip("#: "))
+                for token in tokenize.generate_tokens(iter(lines).__next__)
+                if token.type == tokenize.COMMENT
+            ]
+            # Their line numbers less their places are equal for comments on consecutive lines.
+            for _, group in groupby(enumerate(found), lambda one: one[1][0] - one[0]):
+                block = [comment for _, comment in group]
+                text = "\n".join(words for _, words in block)
+                yield prose(text), f"{path.relative_to(ROOT).as_posix()}:{block[0][0]}"
+
+
+def constants() -> Iterator[Text]:
+    """Text constants of code that is shown to users: verdicts and their reasons, claims."""
+    for tree, where in _modules("checkers", "reports"):
         notes = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
         for node in ast.walk(tree):
             if (
@@ -275,7 +311,8 @@ def verdict_sentences() -> Iterator[Text]:
 
 
 SOURCES: tuple[Callable[[], Iterator[Text]], ...] = (
-    documents, help_texts, summaries, templates, messages, docstrings, verdict_sentences,
+    documents, help_texts, summaries, templates, messages, docstrings, comments,
+    constants, changelog,
 )  # fmt: skip
 """Where texts come from. A pass over further texts adds its function here."""
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.harness.verdicts.evidence import Dist, Histogram
-from holdfast.harness.verdicts.judged import Event, Judged, Shown, Struck, read
+from holdfast.harness.verdicts.judged import Event, Judged, ObservedFault, Shown, read
 from holdfast.reports.pictures.charts import distribution, falls, tokens
 from holdfast.reports.pictures.finding import draw, pattern
 from holdfast.reports.pictures.finding_scene import RESOURCE, scene, told
@@ -195,7 +195,9 @@ def test_ticks_are_round_numbers_within_the_axis() -> None:
 
 def test_the_hatching_of_a_fault_is_said_by_the_verdict_or_known_of_an_older_one() -> None:
     def hatching(do: str, said: str | None) -> str:
-        return pattern(Struck(id="f1", do=do, from_ns=0, to_ns=1, effective=True, pattern=said))
+        return pattern(
+            ObservedFault(id="f1", do=do, from_ns=0, to_ns=1, effective=True, pattern=said)
+        )
 
     assert hatching("mine.py:NEMESIS", "pause") == "pause"
     assert hatching("mine.py:NEMESIS", "") == hatching("kill", "") == "other"

@@ -10,6 +10,7 @@ from __future__ import annotations
 from holdfast.harness.client.context import Context
 from holdfast.workloads.kinds.paced import ASKS as PACED_ASKS
 from holdfast.workloads.shape import Shape
+from holdfast.workloads.turns import turns
 
 ASKS = PACED_ASKS
 ONE_IN = 40
@@ -19,14 +20,10 @@ ONE_IN = 40
 async def client(ctx: Context) -> None:
     """The driver replaces a dead client by a new one with its own number."""
     shape = Shape.of(ctx.options)
-    while ctx.running:
-        grant = await ctx.acquire(ctx.rng.choice(ctx.locks), wait_ns=shape.wait_ns)
-        if grant is not None:
-            await ctx.renew(grant)
-            for _ in range(shape.writes):
-                await ctx.sleep(shape.gap_ns)
-                await ctx.write(grant)
-            if ctx.rng.randrange(ONE_IN) == 0:
-                ctx.die()
-            await ctx.release(grant)
-        await ctx.sleep(ctx.rng.randrange(1, 2 * shape.think_ns))
+    async for grant in turns(ctx, shape):
+        await ctx.renew(grant)
+        for _ in range(shape.writes):
+            await ctx.sleep(shape.gap_ns)
+            await ctx.write(grant)
+        if ctx.rng.randrange(ONE_IN) == 0:
+            ctx.die()

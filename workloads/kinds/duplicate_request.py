@@ -9,27 +9,16 @@ from __future__ import annotations
 
 from holdfast.harness.client.context import Context
 from holdfast.workloads.shape import Shape
+from holdfast.workloads.turns import EXCLUSION, LIVENESS, turns
 
-ASKS = (
-    "applied-once",
-    "mutual-exclusion",
-    "no-stale-write",
-    "token-order",
-    "deadlock-freedom",
-    "orphan-freedom",
-    "no-hung-request",
-)
+ASKS = ("applied-once", *EXCLUSION, *LIVENESS)
 
 
 async def client(ctx: Context) -> None:
     """Every second write is sent twice with one identity."""
     shape = Shape.of(ctx.options)
-    while ctx.running:
-        grant = await ctx.acquire(ctx.rng.choice(ctx.locks), wait_ns=shape.wait_ns)
-        if grant is not None:
-            await ctx.renew(grant)
-            for n in range(shape.writes):
-                await ctx.sleep(shape.gap_ns)
-                await ctx.write(grant, repeats=n % 2)
-            await ctx.release(grant)
-        await ctx.sleep(ctx.rng.randrange(1, 2 * shape.think_ns))
+    async for grant in turns(ctx, shape):
+        await ctx.renew(grant)
+        for n in range(shape.writes):
+            await ctx.sleep(shape.gap_ns)
+            await ctx.write(grant, repeats=n % 2)

@@ -13,20 +13,9 @@ import random
 
 from holdfast.harness.client.context import Context
 from holdfast.workloads.shape import Shape
+from holdfast.workloads.turns import EXCLUSION, FAIRNESS, LIVENESS, OWNERSHIP
 
-ASKS = (
-    "mutual-exclusion",
-    "no-stale-write",
-    "token-order",
-    "ownership",
-    "loss-notice",
-    "deadlock-freedom",
-    "orphan-freedom",
-    "no-hung-request",
-    "starvation-freedom",
-    "bounded-bypass",
-    "bounded-wait",
-)
+ASKS = (*EXCLUSION, *OWNERSHIP, *LIVENESS, *FAIRNESS)
 FORK = ("a", "b")
 """Children of each path; paths two levels below the root are leaves."""
 

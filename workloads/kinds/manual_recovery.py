@@ -11,17 +11,9 @@ from __future__ import annotations
 
 from holdfast.harness.client.context import Context
 from holdfast.workloads.shape import Shape
+from holdfast.workloads.turns import EXCLUSION, LIVENESS, OWNERSHIP, turns
 
-ASKS = (
-    "mutual-exclusion",
-    "no-stale-write",
-    "token-order",
-    "ownership",
-    "loss-notice",
-    "deadlock-freedom",
-    "orphan-freedom",
-    "no-hung-request",
-)
+ASKS = (*EXCLUSION, *OWNERSHIP, *LIVENESS)
 OPERATOR, HANGING = 1, 2
 """Indices of the clients with a special role."""
 PATIENCE = 2
@@ -34,22 +26,18 @@ async def client(ctx: Context) -> None:
     if ctx.process == OPERATOR:
         await _operates(ctx)
         return
-    while ctx.running:
-        grant = await ctx.acquire(ctx.rng.choice(ctx.locks), wait_ns=shape.wait_ns)
-        if grant is not None:
-            await ctx.write(grant)
-            if ctx.process == HANGING:
-                async with ctx.renewing(grant):
-                    while ctx.running and not ctx.lost(grant):
-                        await ctx.sleep(ctx.lease_ns // 8)
-                # Long enough for the next owner to have written.
-                await ctx.sleep(ctx.lease_ns // 2)
-            else:
-                await ctx.renew(grant)
-                await ctx.sleep(shape.gap_ns)
-            await ctx.write(grant)
-            await ctx.release(grant)
-        await ctx.sleep(ctx.rng.randrange(1, 2 * shape.think_ns))
+    async for grant in turns(ctx, shape):
+        await ctx.write(grant)
+        if ctx.process == HANGING:
+            async with ctx.renewing(grant):
+                while ctx.running and not ctx.lost(grant):
+                    await ctx.sleep(ctx.lease_ns // 8)
+            # Long enough for the next owner to have written.
+            await ctx.sleep(ctx.lease_ns // 2)
+        else:
+            await ctx.renew(grant)
+            await ctx.sleep(shape.gap_ns)
+        await ctx.write(grant)
 
 
 async def _operates(ctx: Context) -> None:

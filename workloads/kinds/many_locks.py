@@ -9,16 +9,9 @@ from __future__ import annotations
 
 from holdfast.harness.client.context import Context
 from holdfast.workloads.shape import Shape
+from holdfast.workloads.turns import EXCLUSION, LIVENESS
 
-ASKS = (
-    "no-multi-lock-deadlock",
-    "mutual-exclusion",
-    "no-stale-write",
-    "token-order",
-    "deadlock-freedom",
-    "orphan-freedom",
-    "no-hung-request",
-)
+ASKS = ("no-multi-lock-deadlock", *EXCLUSION, *LIVENESS)
 
 
 async def client(ctx: Context) -> None:

@@ -10,18 +10,9 @@ from __future__ import annotations
 from holdfast.harness.client.context import Context
 from holdfast.harness.core.operations import Terms
 from holdfast.workloads.shape import Shape
+from holdfast.workloads.turns import EXCLUSION, FAIRNESS, LIVENESS
 
-ASKS = (
-    "mutual-exclusion",
-    "no-stale-write",
-    "token-order",
-    "deadlock-freedom",
-    "orphan-freedom",
-    "no-hung-request",
-    "starvation-freedom",
-    "bounded-bypass",
-    "bounded-wait",
-)
+ASKS = (*EXCLUSION, *LIVENESS, *FAIRNESS)
 PATIENT_IN = 3
 """One in this number of clients has low priority."""
 URGENT = (5, 6, 7)

@@ -17,19 +17,9 @@ from dataclasses import replace
 from holdfast.harness.client.context import Context
 from holdfast.harness.core.operations import Grant, Terms
 from holdfast.workloads.shape import Shape
+from holdfast.workloads.turns import FAIRNESS, LIVENESS
 
-ASKS = (
-    "truthful-queries",
-    "grant-notice",
-    "mutual-exclusion",
-    "token-order",
-    "deadlock-freedom",
-    "orphan-freedom",
-    "no-hung-request",
-    "starvation-freedom",
-    "bounded-bypass",
-    "bounded-wait",
-)
+ASKS = ("truthful-queries", "grant-notice", "mutual-exclusion", "token-order", *LIVENESS, *FAIRNESS)
 
 
 async def client(ctx: Context) -> None:

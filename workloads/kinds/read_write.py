@@ -11,8 +11,9 @@ from holdfast.harness.client.context import Context
 from holdfast.harness.core.operations import PLAIN, Mode, Terms
 from holdfast.workloads.kinds.critical_section import ASKS as CRITICAL_SECTION_ASKS
 from holdfast.workloads.shape import Shape
+from holdfast.workloads.turns import FAIRNESS, turns
 
-ASKS = (*CRITICAL_SECTION_ASKS, "starvation-freedom", "bounded-bypass", "bounded-wait")
+ASKS = (*CRITICAL_SECTION_ASKS, *FAIRNESS)
 READER = Terms(mode=Mode.SHARED)
 WRITER_IN = 3
 """One in this number of clients writes; if all wrote sometimes, all would soon wait for writes."""
@@ -23,12 +24,8 @@ async def client(ctx: Context) -> None:
     shape = Shape.of(ctx.options)
     writes = ctx.process % WRITER_IN == 0
     terms = PLAIN if writes else READER
-    while ctx.running:
-        grant = await ctx.acquire(ctx.rng.choice(ctx.locks), wait_ns=shape.wait_ns, terms=terms)
-        if grant is not None:
-            await ctx.renew(grant)
-            for _ in range(shape.writes):
-                await ctx.sleep(shape.gap_ns)
-                await (ctx.write(grant) if writes else ctx.read(grant))
-            await ctx.release(grant)
-        await ctx.sleep(ctx.rng.randrange(1, 2 * shape.think_ns))
+    async for grant in turns(ctx, shape, terms):
+        await ctx.renew(grant)
+        for _ in range(shape.writes):
+            await ctx.sleep(shape.gap_ns)
+            await (ctx.write(grant) if writes else ctx.read(grant))

@@ -14,6 +14,7 @@ from __future__ import annotations
 from holdfast.harness.client.context import Context
 from holdfast.workloads.kinds.critical_section import ASKS as CRITICAL_SECTION_ASKS
 from holdfast.workloads.shape import Shape
+from holdfast.workloads.turns import turns
 
 ASKS = (*CRITICAL_SECTION_ASKS, "starvation-freedom", "bounded-wait")
 
@@ -22,14 +23,10 @@ async def client(ctx: Context) -> None:
     """Writes during the whole hold; stops when it is notified of a loss."""
     shape = Shape.of(ctx.options)
     ttls_ns = (2 * ctx.lease_ns, ctx.lease_ns // 2) if shape.extend else ()
-    while ctx.running:
-        grant = await ctx.acquire(ctx.rng.choice(ctx.locks), wait_ns=shape.wait_ns)
-        if grant is not None:
-            over = ctx.now_ns() + shape.hold_leases * ctx.lease_ns
-            every_ns = shape.renewals_ns(ctx.rng, ctx.lease_ns)
-            async with ctx.renewing(grant, every_ns=every_ns, ttls_ns=ttls_ns):
-                while ctx.now_ns() < over and ctx.running and not ctx.lost(grant):
-                    await ctx.sleep(max(shape.gap_ns, ctx.lease_ns // 20))
-                    await ctx.write(grant)
-            await ctx.release(grant)
-        await ctx.sleep(ctx.rng.randrange(1, 2 * shape.think_ns))
+    async for grant in turns(ctx, shape):
+        over = ctx.now_ns() + shape.hold_leases * ctx.lease_ns
+        every_ns = shape.renewals_ns(ctx.rng, ctx.lease_ns)
+        async with ctx.renewing(grant, every_ns=every_ns, ttls_ns=ttls_ns):
+            while ctx.now_ns() < over and ctx.running and not ctx.lost(grant):
+                await ctx.sleep(max(shape.gap_ns, ctx.lease_ns // 20))
+                await ctx.write(grant)

@@ -11,17 +11,9 @@ from __future__ import annotations
 
 from holdfast.harness.client.context import Context
 from holdfast.workloads.shape import Shape
+from holdfast.workloads.turns import EXCLUSION, LIVENESS
 
-ASKS = (
-    "no-false-rejection",
-    "starvation-freedom",
-    "mutual-exclusion",
-    "no-stale-write",
-    "token-order",
-    "deadlock-freedom",
-    "orphan-freedom",
-    "no-hung-request",
-)
+ASKS = ("no-false-rejection", "starvation-freedom", *EXCLUSION, *LIVENESS)
 PATIENT_IN = 4
 """One in this number of clients queues."""
 

@@ -10,18 +10,9 @@ from __future__ import annotations
 from holdfast.harness.client.context import Context
 from holdfast.harness.core.operations import Mode, Terms
 from holdfast.workloads.shape import Shape
+from holdfast.workloads.turns import FAIRNESS, LIVENESS, OWNERSHIP
 
-ASKS = (
-    "mutual-exclusion",
-    "ownership",
-    "loss-notice",
-    "deadlock-freedom",
-    "orphan-freedom",
-    "no-hung-request",
-    "starvation-freedom",
-    "bounded-bypass",
-    "bounded-wait",
-)
+ASKS = ("mutual-exclusion", *OWNERSHIP, *LIVENESS, *FAIRNESS)
 
 
 async def client(ctx: Context) -> None:

@@ -10,17 +10,9 @@ from __future__ import annotations
 
 from holdfast.harness.client.context import Context
 from holdfast.workloads.shape import Shape
+from holdfast.workloads.turns import EXCLUSION, OWNERSHIP
 
-ASKS = (
-    "truthful-queries",
-    "mutual-exclusion",
-    "no-stale-write",
-    "token-order",
-    "ownership",
-    "loss-notice",
-    "deadlock-freedom",
-    "no-hung-request",
-)
+ASKS = ("truthful-queries", *EXCLUSION, *OWNERSHIP, "deadlock-freedom", "no-hung-request")
 
 
 async def client(ctx: Context) -> None:

@@ -13,16 +13,9 @@ from __future__ import annotations
 from holdfast.harness.client.context import Context
 from holdfast.harness.core.operations import Grant
 from holdfast.workloads.shape import Shape
+from holdfast.workloads.turns import EXCLUSION, LIVENESS
 
-ASKS = (
-    "ownership",
-    "mutual-exclusion",
-    "no-stale-write",
-    "token-order",
-    "deadlock-freedom",
-    "orphan-freedom",
-    "no-hung-request",
-)
+ASKS = ("ownership", *EXCLUSION, *LIVENESS)
 
 
 async def client(ctx: Context) -> None:

@@ -16,16 +16,9 @@ from holdfast.harness.client.context import Context
 from holdfast.harness.core.job_keys import job_key, mark_key
 from holdfast.harness.core.operations import ONCE, Grant
 from holdfast.workloads.shape import Shape
+from holdfast.workloads.turns import EXCLUSION, LIVENESS
 
-ASKS = (
-    "exactly-once-job",
-    "mutual-exclusion",
-    "no-stale-write",
-    "token-order",
-    "deadlock-freedom",
-    "orphan-freedom",
-    "no-hung-request",
-)
+ASKS = ("exactly-once-job", *EXCLUSION, *LIVENESS)
 WITH_THE_EFFECT, AFTER_IT, BEFORE_IT = 0, 1, 2
 """When a job is marked as done (`--set mark=1`)."""
 

@@ -15,6 +15,7 @@ import contextlib
 from holdfast.harness.client.context import Context
 from holdfast.harness.core.operations import Grant
 from holdfast.workloads.shape import Shape
+from holdfast.workloads.turns import LIVENESS, turns
 
 ASKS = (
     "no-lost-update",
@@ -23,9 +24,7 @@ ASKS = (
     "mutual-exclusion",
     "token-order",
     "ownership",
-    "deadlock-freedom",
-    "orphan-freedom",
-    "no-hung-request",
+    *LIVENESS,
 )
 SLOW_IN = 5
 """One in this number of calls is slow."""
@@ -34,14 +33,10 @@ SLOW_IN = 5
 async def client(ctx: Context) -> None:
     """Reads, calls the dependency, writes the result."""
     shape = Shape.of(ctx.options)
-    while ctx.running:
-        grant = await ctx.acquire(ctx.rng.choice(ctx.locks), wait_ns=shape.wait_ns)
-        if grant is not None:
-            keeps = ctx.renewing(grant) if shape.renews else contextlib.nullcontext()
-            async with keeps:
-                await _work(ctx, shape, grant)
-            await ctx.release(grant)
-        await ctx.sleep(ctx.rng.randrange(1, 2 * shape.think_ns))
+    async for grant in turns(ctx, shape):
+        keeps = ctx.renewing(grant) if shape.renews else contextlib.nullcontext()
+        async with keeps:
+            await _work(ctx, shape, grant)
 
 
 async def _work(ctx: Context, shape: Shape, grant: Grant) -> None:

@@ -9,16 +9,9 @@ from __future__ import annotations
 
 from holdfast.harness.client.context import Context
 from holdfast.workloads.shape import Shape
+from holdfast.workloads.turns import EXCLUSION, LIVENESS
 
-ASKS = (
-    "mutual-exclusion",
-    "no-stale-write",
-    "token-order",
-    "deadlock-freedom",
-    "orphan-freedom",
-    "no-hung-request",
-    "no-false-rejection",
-)
+ASKS = (*EXCLUSION, *LIVENESS, "no-false-rejection")
 
 
 async def client(ctx: Context) -> None:

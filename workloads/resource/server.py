@@ -106,7 +106,7 @@ class Server:
         self._store = store
         self._recorder = recorder
 
-    def decide(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    def decide(self, request: Mapping[str, Any]) -> dict[str, object]:
         """One request: recorded, decided, decision recorded. KeyError etc. for garbage."""
         key, attempt = str(request["key"]), int(request["attempt"])
         token, base, name = int(request["token"]), int(request["base"]), int(request["op"])

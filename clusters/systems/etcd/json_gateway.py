@@ -127,7 +127,7 @@ async def _chunks(reader: asyncio.StreamReader) -> bytes:
     return content
 
 
-def refusal(status: int, answer: Mapping[str, Any]) -> str:
+def refusal(status: int, answer: Mapping[str, object]) -> str:
     """The error in a response; empty if it is a result."""
     said = answer.get("error")
     if isinstance(said, dict):

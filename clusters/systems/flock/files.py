@@ -179,7 +179,7 @@ def _owner(path: Path) -> Owner | None:
 
 
 def _stale(path: Path, ttl_ns: int) -> bool:
-    """A file without content, whose process died before it wrote, has the lease of who asks."""
+    """A file without content, whose process died before it wrote, has the lease of the caller."""
     owner = _owner(path)
     try:
         if owner is not None:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from holdfast.clusters.systems.background import Background
 from holdfast.clusters.systems.majority.options import quorum_of
 from holdfast.clusters.systems.reference.wire.frames import Frame
-from holdfast.clusters.systems.single.remote import Remote
+from holdfast.clusters.systems.single.connection import Remote
 from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
 from holdfast.harness.core.ports import CLIENT, ClientSetup
 from holdfast.harness.core.seeds import stream

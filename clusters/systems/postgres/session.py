@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import psycopg
 from psycopg import errors
@@ -17,6 +17,9 @@ from psycopg import errors
 from holdfast.clusters.systems.database_client import Failed, NoSession, answered, in_one_line
 from holdfast.clusters.systems.postgres import DATABASE, PORT, USER
 from holdfast.harness.core.operations import Answer, Status
+
+if TYPE_CHECKING:
+    from psycopg.rows import TupleRow
 
 CONNECT_S = 1.0
 NEXT_TOKEN = "select nextval('tokens')"
@@ -40,7 +43,7 @@ connection does not show whether the server has noticed yet."""
 class PostgresSession:
     """A `Session` over one asynchronous connection; `connect` makes one."""
 
-    def __init__(self, connection: psycopg.AsyncConnection[Any]) -> None:
+    def __init__(self, connection: psycopg.AsyncConnection[TupleRow]) -> None:
         self._connection = connection
         self._turn = asyncio.Lock()
 
@@ -54,7 +57,7 @@ class PostgresSession:
         """As `Session`."""
         return self._turn.locked()
 
-    async def ask(self, words: str, *values: object, within_s: float | None) -> Sequence[Any]:
+    async def ask(self, words: str, *values: object, within_s: float | None) -> Sequence[object]:
         """As `Session`."""
         async with self._turn:
             asking = asyncio.ensure_future(self._ask(words, values))
@@ -63,7 +66,7 @@ class PostgresSession:
             except psycopg.Error as error:
                 raise Failed(meant(error)) from error
 
-    async def _ask(self, words: str, values: Sequence[object]) -> Sequence[Any]:
+    async def _ask(self, words: str, values: Sequence[object]) -> Sequence[object]:
         cursor = await self._connection.execute(words, values)
         row = await cursor.fetchone() if cursor.description else None
         return row or ()

@@ -8,9 +8,8 @@ waiting), lock, attempt, and a reason.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from holdfast.harness.core.clock import MILLISECOND
 from holdfast.harness.core.json_value import Json
@@ -84,27 +83,28 @@ def read(line: bytes) -> tuple[int, dict[str, object]] | Event:
     return number, said
 
 
-def answer(said: dict[str, Any], lease_ns: int) -> Answer:
+def answer(said: Mapping[str, object], lease_ns: int) -> Answer:
     """The outcome of a response."""
     token = said.get("token")
     return Answer(
-        outcome=OUTCOMES[said["outcome"]],
-        token=NO_TOKEN if token is None else token,
+        outcome=OUTCOMES[str(said["outcome"])],
+        token=token if isinstance(token, int) else NO_TOKEN,
         ttl_ns=lease_ns,
         error=str(said.get("error") or ""),
     )
 
 
-def _event(said: dict[str, Any], wrong: Callable[[str], Exception]) -> Event:
-    if said["event"] not in EVENTS:
+def _event(said: dict[str, Json], wrong: Callable[[str], Exception]) -> Event:
+    kind, lock, attempt = said["event"], said.get("lock"), said.get("attempt")
+    if kind not in EVENTS:
         raise wrong(f"an event that is not one of {', '.join(EVENTS)}")
-    if not isinstance(said.get("lock"), str) or not isinstance(said.get("attempt"), int):
+    if not isinstance(lock, str) or not isinstance(attempt, int):
         raise wrong("an event without its lock and attempt")
     _only(said, EVENT_KEYS, wrong)
     return Event(
-        kind=said["event"],
-        lock=said["lock"],
-        attempt=said["attempt"],
+        kind=str(kind),
+        lock=lock,
+        attempt=attempt,
         reason=str(said.get("reason", "reported by the client program")),
     )
 

@@ -12,7 +12,7 @@ import asyncio
 
 from holdfast.clusters.systems.background import Background
 from holdfast.clusters.systems.reference.wire.frames import Frame
-from holdfast.clusters.systems.single.remote import NEVER_SENT, UNANSWERED, Remote
+from holdfast.clusters.systems.single.connection import NEVER_SENT, UNANSWERED, Remote
 from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
 from holdfast.harness.core.ports import CLIENT, ClientSetup
 from holdfast.harness.core.seeds import stream

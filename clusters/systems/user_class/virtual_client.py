@@ -21,7 +21,7 @@ from holdfast.harness.core.ports import ClientSetup
 class VirtualOwnClient:
     """One object of the user's class, on virtual time."""
 
-    def __init__(self, made: type[Any], setup: ClientSetup) -> None:
+    def __init__(self, made: type[object], setup: ClientSetup) -> None:
         self._made = made
         self._setup = setup
         self._lock: Any = None

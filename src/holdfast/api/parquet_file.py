@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +48,7 @@ class _About(msgspec.Struct, forbid_unknown_fields=True):
     states: dict[str, int]
     clocks: dict[str, dict[str, Json]]
     error_ns: int
-    starved: list[dict[str, Any]]
+    starved: list[Starved]
 
 
 def arrow(frame: DataFrame) -> Table:
@@ -77,7 +76,7 @@ def write(recorded: Recorded, path: Path) -> Path:
         states=dict(recording.states),
         clocks=plain(recording.clocks),
         error_ns=recording.error_ns,
-        starved=[asdict(span) for span in recording.starved],
+        starved=list(recording.starved),
     )
     columns = {
         name: pyarrow.array(np.ascontiguousarray(history.rows[name]))
@@ -113,7 +112,7 @@ def read(path: Path) -> Mapping[str, Any]:
         if len(rows) and int(rows[name].max()) >= limit:
             raise UsageError(f"{path}: damaged: column {name} names text {rows[name].max()}")
     with files.shaped(path):
-        starved = tuple(Starved(**span) for span in about.starved)
+        starved = tuple(about.starved)
         manifest = parsed(about.manifest)
         faults = msgspec.convert([current(row) for row in about.faults], list[FaultRow])
         clocks = {host: msgspec.convert(row, ClockSummary) for host, row in about.clocks.items()}

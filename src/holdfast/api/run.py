@@ -114,7 +114,7 @@ class Run:
     @property
     def judgement(self) -> Mapping[str, Any]:
         """The content of verdicts.json (docs/reference), for what no frame has."""
-        content: dict[str, Any] = plain(self._judged)
+        content: dict[str, object] = plain(self._judged)
         return content
 
     @cached_property

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from types import ModuleType
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
 
 from holdfast.api import history_frame
-from holdfast.checkers.holds.derive import attempts
+from holdfast.checkers.holds.derive import Attempt, attempts
 from holdfast.harness.core import extras
 from holdfast.harness.core.case import Case, Window
 from holdfast.harness.core.clock import SECOND
@@ -26,7 +27,7 @@ OPEN = 1 << 62
 """An end that no recorded row bounds."""
 
 
-def _pandas() -> Any:
+def _pandas() -> ModuleType:
     return extras.load("pandas", "a data frame")
 
 
@@ -58,7 +59,7 @@ def holds(case: Case, kind: str) -> DataFrame:
         raise UsageError(f"unknown kind of hold {kind!r}: expected {', '.join(HOLDS)}")
     spans = ((attempt, getattr(attempt, kind)) for attempt in attempts(case))
     strings, nodes = case.history.strings, case.nodes
-    columns: Columns[tuple[Any, tuple[int, int]]] = {
+    columns: Columns[tuple[Attempt, tuple[int, int]]] = {
         "client": ("string", lambda row: nodes.get(row[0].process, row[0].node)),
         "lock": ("string", lambda row: strings[row[0].key]),
         "mode": ("string", lambda row: history_frame.word(Mode(row[0].mode))),

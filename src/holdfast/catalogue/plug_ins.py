@@ -22,7 +22,7 @@ from holdfast.clusters.systems.user_class import PREFIX, module_of
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.loading import load, load_file, no_attribute
-from holdfast.harness.core.neighbours import neighbours
+from holdfast.harness.core.user_imports import neighbours
 from holdfast.harness.plans.plan import FILE
 
 KINDS = ("systems", "workloads", "nemeses", "checkers", "backends")

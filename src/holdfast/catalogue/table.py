@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 R = TypeVar("R")
 
@@ -25,10 +25,10 @@ class Table(dict[str, R], Generic[R]):
         return found
 
 
-class Names(Collection[str]):
+class Names(Collection[str], Generic[R]):
     """The names of a table, those of installed plug-ins last. Looks for plug-ins only if needed."""
 
-    def __init__(self, table: Table[Any]) -> None:
+    def __init__(self, table: Table[R]) -> None:
         self._table = table
 
     def __contains__(self, name: object) -> bool:

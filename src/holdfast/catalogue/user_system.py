@@ -23,8 +23,8 @@ from holdfast.harness.core import toml
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.loading import load, load_file
-from holdfast.harness.core.neighbours import neighbours
 from holdfast.harness.core.ports import System
+from holdfast.harness.core.user_imports import neighbours
 from holdfast.harness.plans.plan import OWN
 
 MOST = 9

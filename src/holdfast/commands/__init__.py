@@ -100,7 +100,7 @@ def crashed(error: Exception) -> str:
     for folder in (registry.folder().parent / "crashes", Path(tempfile.gettempdir())):
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            # Made anew, for the user alone: 0600, and never through a link.
+            # A new file, for the user only: 0600, and never through a link.
             file, name = tempfile.mkstemp(prefix="holdfast-", suffix=".traceback", dir=folder)
             with os.fdopen(file, "w", errors="backslashreplace") as kept:
                 kept.write(told)
@@ -126,7 +126,7 @@ def main(args: list[str] | None = None) -> object:
             click.echo(f"holdfast: {line}", err=True)
         sys.exit(error.exit_code)
     except BrokenPipeError:
-        # Nobody reads our output any more; what is left of it must not fail once more at the end.
+        # The reader of our output has exited; the rest of it must not fail again at the end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.exit(EnvironmentFailed.exit_code)
     except Exception as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -13,6 +12,7 @@ from holdfast.commands.options import Command, name_of, paths_argument
 from holdfast.engine import judge_foreign, runner
 from holdfast.harness.core.errors import UsageError, worst_exit_code
 from holdfast.harness.core.json_value import plain
+from holdfast.harness.foreign.verdict import ForeignVerdict
 from holdfast.harness.runs.directory import RunDir
 from holdfast.harness.verdicts.judged import Judged
 
@@ -77,7 +77,7 @@ def command(
     """
     if html is not None and len(paths) > 1:
         raise UsageError(f"--html: one history at a time, not {len(paths)}")
-    judged, shown, worst = list[Judged](), list[dict[str, Any]](), 0
+    judged, shown, worst = list[Judged](), list[object](), 0
     for path in paths:
         run = RunDir(path.resolve())
         foreign = form not in ("auto", "holdfast") or (form == "auto" and path.is_file())
@@ -98,16 +98,19 @@ def command(
             told = judge_foreign.judge_file(path, form, model)
             if html is not None:
                 _write_page(html, path, form, model, told)
-            shown.append(judge_foreign.restricted(told, only) if only else told)
+            told = judge_foreign.restricted(told, only) if only else told
+            shown.append(told)
+            code = told["exit_code"]
+            if not as_json:
+                judge_foreign.show(told)
         else:
             verdicts = runner.judge_run(run, checkers)
             judged.append(_restrict(verdicts, only) if only else verdicts)
             shown.append(plain(judged[-1]))
-        worst = worst_exit_code((worst, shown[-1]["exit_code"]))
-        if not as_json and foreign:
-            judge_foreign.show(shown[-1])
-        elif not as_json:
-            runner.show_verdict(judged[-1], runner.report_run(run, judged[-1]))
+            code = judged[-1].exit_code
+            if not as_json:
+                runner.show_verdict(judged[-1], runner.report_run(run, judged[-1]))
+        worst = worst_exit_code((worst, code))
     if junit is not None:
         from holdfast.reports.outputs.junit import write
 
@@ -118,7 +121,7 @@ def command(
 
 
 def _write_page(
-    html: Path, path: Path, form: str, model: str | None, verdicts: dict[str, object]
+    html: Path, path: Path, form: str, model: str | None, verdicts: ForeignVerdict
 ) -> None:
     from holdfast.engine.foreign_report import write_page
 

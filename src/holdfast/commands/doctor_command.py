@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -23,6 +23,9 @@ from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import Prechecked
 from holdfast.reports.text.formatting import count
 from holdfast.reports.text.layout import aligned, say, width
+
+if TYPE_CHECKING:
+    from holdfast.clusters.backends.leftovers import Leftover
 
 Row = tuple[str, str, str | None]
 """(what was checked, its purpose, why it is missing; None: present)."""
@@ -198,9 +201,9 @@ def _reason(look: Look) -> str | None:
         return f"check failed: {type(error).__name__}: {error}"
 
 
-def _leftovers() -> tuple[list[Any], str | None]:
+def _leftovers() -> tuple[list[Leftover], str | None]:
     """Leftovers of aborted runs, and why they could not be listed, if so."""
-    found: list[object] = []
+    found: list[Leftover] = []
 
     def look() -> None:
         from holdfast.clusters.backends import leftovers
@@ -210,7 +213,7 @@ def _leftovers() -> tuple[list[Any], str | None]:
     return found, _reason(look)
 
 
-def _removed(item: Any) -> str:
+def _removed(item: Leftover) -> str:
     """Why a leftover could not be removed, "" if it was."""
     from holdfast.clusters.backends import leftovers
 

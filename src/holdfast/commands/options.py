@@ -104,7 +104,7 @@ class Setting(click.Option):
 def setting(*declared: str, **attributes: object) -> Callable[[FC], FC]:
     """`click.option` for a setting; its default is shown in the help text."""
     name = declared[-1].lstrip("-")
-    given: dict[str, Any] = {"envvar": PREFIX + name.upper(), "show_default": True, **attributes}
+    given: dict[str, object] = {"envvar": PREFIX + name.upper(), "show_default": True, **attributes}
     return click.option(*declared, cls=Setting, **given)
 
 

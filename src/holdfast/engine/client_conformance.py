@@ -15,7 +15,6 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from holdfast.clusters.systems.program import command_line, protocol
 from holdfast.harness.core.clock import SECOND
@@ -36,7 +35,7 @@ class Trial:
     def __init__(self, argv: Sequence[str], environment: Mapping[str, str]) -> None:
         self.faults: list[str] = []
         self._asked: dict[int, str] = {}
-        self._answered: dict[int, Any] = {}
+        self._answered: dict[int, Mapping[str, object]] = {}
         self._lines: queue.Queue[bytes | None] = queue.Queue()
         environ = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
         environ |= environment

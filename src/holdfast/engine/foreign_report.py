@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from holdfast.checkers.linearizability.judgement import by_key, shown
 from holdfast.checkers.linearizability.longest_prefix import (
@@ -21,13 +20,14 @@ from holdfast.harness.core.operations import NO_TOKEN, Status
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.foreign.operations import OPEN, ForeignOp, brief, keyed_apart
 from holdfast.harness.foreign.read import read_history
+from holdfast.harness.foreign.verdict import FindingRow, ForeignVerdict
 from holdfast.reports.pictures.linearization import Call, Linearization
 from holdfast.reports.run import foreign_page
 
 DRAWN_KEYS, DRAWN_CALLS = 3, 12
 
 
-def write_page(target: Path, path: Path, form: str, model: str, verdicts: dict[str, Any]) -> None:
+def write_page(target: Path, path: Path, form: str, model: str, verdicts: ForeignVerdict) -> None:
     """Writes the page about a judged history. EnvironmentFailed if it cannot be written."""
     prefixes: list[Linearization] = []
     why = ""
@@ -40,7 +40,7 @@ def write_page(target: Path, path: Path, form: str, model: str, verdicts: dict[s
 
 
 def _prefixes(
-    path: Path, form: str, model: str, findings: Sequence[dict[str, object]]
+    path: Path, form: str, model: str, findings: Sequence[FindingRow]
 ) -> tuple[list[Linearization], str]:
     """The drawings of the first violated locks or registers; or why there is none."""
     history = read_history(path, form)

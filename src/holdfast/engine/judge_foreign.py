@@ -13,10 +13,10 @@ import click
 from holdfast import catalogue
 from holdfast.checkers.linearizability.user_spec import given
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.loading import load, load_file
 from holdfast.harness.core.verdict import Finding, Verdict
 from holdfast.harness.foreign.operations import keyed_apart
+from holdfast.harness.foreign.verdict import FindingRow, ForeignVerdict, VerdictRow
 from holdfast.harness.judging.judge import SCHEMA
 from holdfast.harness.plans.plan import suggest
 from holdfast.reports.text.layout import say
@@ -47,7 +47,7 @@ def user_object(name: str) -> object:
     return load(f"{module}:{attribute}")
 
 
-def judge_file(path: Path, form: str, model: str | None) -> dict[str, Any]:
+def judge_file(path: Path, form: str, model: str | None) -> ForeignVerdict:
     """The verdict on a foreign history as one JSON-ready object, like that of a run.
 
     UsageError if the file cannot be read or has operations that the model does not know.
@@ -65,7 +65,7 @@ def judge_file(path: Path, form: str, model: str | None) -> dict[str, Any]:
         judgement = judge(ops)
     except UsageError as error:
         raise UsageError(*(f"{path}: {problem}" for problem in error.problems)) from error
-    row = {
+    row: VerdictRow = {
         "property": "mutual-exclusion" if model == "lease-mutex" else "linearizability",
         "verdict": str(judgement.verdict),
         "promised": True,
@@ -88,7 +88,7 @@ def judge_file(path: Path, form: str, model: str | None) -> dict[str, Any]:
     }
 
 
-def _finding_row(finding: Finding) -> dict[str, Json]:
+def _finding_row(finding: Finding) -> FindingRow:
     """A finding in JSON; its witnesses are line numbers, because the history has no run clock."""
     return {
         "kind": finding.kind,
@@ -98,7 +98,7 @@ def _finding_row(finding: Finding) -> dict[str, Json]:
     }
 
 
-def restricted(verdicts: dict[str, Any], only: Sequence[str]) -> dict[str, object]:
+def restricted(verdicts: ForeignVerdict, only: Sequence[str]) -> ForeignVerdict:
     """The verdict, if these properties are those that were judged. UsageError otherwise."""
     asked = [row["property"] for row in verdicts["verdicts"]]
     missing = [prop for prop in only if prop not in asked]
@@ -109,20 +109,20 @@ def restricted(verdicts: dict[str, Any], only: Sequence[str]) -> dict[str, objec
     return verdicts
 
 
-def show(verdicts: dict[str, Any]) -> None:
+def show(verdicts: ForeignVerdict) -> None:
     """The verdict on a foreign history as text; witnesses are lines of the file."""
     row = verdicts["verdicts"][0]
     counts = ", ".join(f"{count} {name}" for name, count in row["exercised"].items())
     say(f"{verdicts['verdict']}  {verdicts['run']} as {verdicts['model']} ({counts})")
     if not row["findings"]:
         say(f"  {row['reason']}")
-    for kind in ("findings", "notes"):
-        for each in row[kind][:MOST_SHOWN]:
+    for kind, rows in (("findings", row["findings"]), ("notes", row["notes"])):
+        for each in rows[:MOST_SHOWN]:
             say(f"  {each['kind']}: {each['sentence']}")
-        if len(row[kind]) > MOST_SHOWN:
-            click.echo(f"  and {len(row[kind]) - MOST_SHOWN} more {kind} (--json has all)")
+        if len(rows) > MOST_SHOWN:
+            click.echo(f"  and {len(rows) - MOST_SHOWN} more {kind} (--json has all)")
 
 
-def as_json(judged: list[dict[str, Json]]) -> str:
+def as_json(judged: Sequence[object]) -> str:
     """One object, or an array for several."""
     return json.dumps(judged[0] if len(judged) == 1 else judged)

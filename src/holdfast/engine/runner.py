@@ -33,6 +33,8 @@ from holdfast.planning import prepare
 from holdfast.planning.resolve import Prepared
 
 if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
     from holdfast.reports.pictures.timeline import Recorded
 
 LAST_WORDS = 12
@@ -224,8 +226,8 @@ def _passing_on_interrupts(process: subprocess.Popen[str]) -> Iterator[threading
     def ask(number: int, frame: object) -> None:
         asked.set()
         process.send_signal(signal.SIGINT)
-        # The end of its input says the same, also to a driver that ignores the signal: before it
-        # has a handler, it does as whoever started this command (nohup, `&` in a script) said.
+        # The end of its input also stops a driver that ignores the signal: before it has a handler,
+        # it inherits the disposition of this command (nohup, `&` in a script).
         if process.stdin is not None:
             with suppress(OSError):
                 process.stdin.close()
@@ -253,14 +255,13 @@ class Shown:
     def __init__(self, *, virtual: bool) -> None:
         self._virtual = virtual
         plain = os.environ.get("CI") or os.environ.get("NO_COLOR")
-        self._bar: Any = None
-        self._task: Any = None
+        self._bar: tuple[Progress, TaskID] | None = None
         self._told_s = time.monotonic()
         if sys.stderr.isatty() and not plain:
             from rich.console import Console
             from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-            self._bar = Progress(
+            bar = Progress(
                 TextColumn("{task.description}"),
                 BarColumn(),
                 TextColumn("{task.fields[counts]}"),
@@ -270,8 +271,8 @@ class Shown:
             )
             # Without a total the bar moves: of the first stage only its end is known.
             stage = "simulate" if virtual else "deploy"
-            self._task = self._bar.add_task(stage, total=None, counts="")
-            self._bar.start()
+            self._bar = bar, bar.add_task(stage, total=None, counts="")
+            bar.start()
 
     def __call__(self, row: Mapping[str, Any]) -> None:
         stage = row["stage"]
@@ -285,10 +286,9 @@ class Shown:
         if self._virtual:
             stage, counts = f"simulate {done:4.0%}", f"{counts} (virtual time)"
         if self._bar is not None:
+            bar, task = self._bar
             total = None if done is None else 1.0
-            self._bar.update(
-                self._task, description=stage, counts=counts, completed=done, total=total
-            )
+            bar.update(task, description=stage, counts=counts, completed=done, total=total)
         elif stage != "run" and not self._virtual:
             click.echo(f"  {stage}", err=True)
         elif time.monotonic() - self._told_s >= self.EVERY_S:
@@ -297,7 +297,7 @@ class Shown:
 
     def close(self) -> None:
         if self._bar is not None:
-            self._bar.stop()
+            self._bar[0].stop()
 
 
 def show_verdict(verdicts: Judged, report: str) -> None:

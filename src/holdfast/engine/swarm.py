@@ -135,7 +135,7 @@ def _of_workload(rng: random.Random, workload: str, *, whole: bool) -> dict[str,
         options["backoff_ms"] = str(rng.choice((20, 50, 150)))
     if workload == "slow-dependency":
         options["renews"] = str(rng.choice((0, 1)))
-    # Everybody under one name: what keys by it confuses one client's hold with another's.
+    # All clients under one name: what keys by it confuses one client's hold with another's.
     shared = {"shared-client-id": 1.0, "reentrant": 0.6}.get(workload, 0.3)
     if whole and rng.random() < shared:
         options["owner"] = "everybody"

@@ -9,11 +9,10 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from holdfast.catalogue import plug_ins
 from holdfast.clusters.systems.user_class import module_of
-from holdfast.harness.core import neighbours
+from holdfast.harness.core import user_imports
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.plans.plan import Plan
@@ -62,7 +61,7 @@ def installed(plan: Plan) -> list[str]:
         for kind, name in named(plan)
         if kind in ("systems", "workloads") and ".py:" in name
     ]
-    return list(dict.fromkeys(name for path in paths for name in neighbours.installed(path)))
+    return list(dict.fromkeys(name for path in paths for name in user_imports.installed(path)))
 
 
 def copy(plan: Plan, run: RunDir) -> Path | None:
@@ -99,7 +98,7 @@ def origins(plan: Plan) -> dict[str, str]:
 def kept(table: Mapping[str, Json], run: RunDir) -> dict[str, Json]:
     """The plan of a run in which files that are gone are those that the run has kept."""
 
-    def found(value: object) -> Any:
+    def found(value: Json) -> Json:
         if isinstance(value, list):
             return [found(one) for one in value]
         if isinstance(value, dict):

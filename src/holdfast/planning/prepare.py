@@ -31,8 +31,8 @@ from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.fault_traits import NOT_SIMULATED
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.neighbours import site_folders
 from holdfast.harness.core.ports import ABILITIES, Fault, Nemesis, Packaged
+from holdfast.harness.core.user_imports import site_folders
 from holdfast.harness.core.verdict import Promises
 from holdfast.harness.plans.manifest import (
     Entries,
@@ -46,8 +46,7 @@ from holdfast.harness.runs.directory import RunDir
 from holdfast.nemesis.compose import draw_all
 from holdfast.nemesis.targets import unknown_parts
 from holdfast.nemesis.user_nemesis import UserNemesis
-from holdfast.planning import load as driving
-from holdfast.planning import own_code, server_disks
+from holdfast.planning import offered_load, own_code, server_disks
 from holdfast.planning.resolve import (
     Prepared,
     backend_options,
@@ -89,7 +88,7 @@ def prepared(plan: Plan) -> Prepared:
         *without_tokens(plan, resource, found.promises),
         *on_other_backends(found),
         *not_whole(plan),
-        *driving.problems(plan),
+        *offered_load.problems(plan),
         *wrong_mutant(plan),
         *unable(found),
         *user_system.missing_files(plan.system, found.system, found.options),
@@ -107,7 +106,7 @@ def prepared(plan: Plan) -> Prepared:
     if problems:
         raise UsageError(*problems)
     full = replace(
-        driving.shared(plan),
+        offered_load.shared(plan),
         backend=usable_backend(plan.backend),
         nodes=plan.nodes or found.row.nodes,
         resource=resource,

@@ -151,7 +151,7 @@ class LockCampaign:
             whole = baselines.read(self._here / name)
         except UsageError as error:
             pytest.fail(f"holdfast: {error}", pytrace=False)
-        # A changed description of a lock leaves the baseline's cells behind, and is told.
+        # A changed description of a lock leaves the baseline's cells behind, and is reported.
         cells = {without_hash(result.cell) for result in results}
 
         def of(key: tuple[str, str]) -> bool:

@@ -23,7 +23,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import IO
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-from holdfast.harness.campaigns.run_index import Entry, Shelf
+from holdfast.harness.campaigns.run_index import Entry, RunIndex
 from holdfast.harness.core.errors import HoldfastError
 from holdfast.harness.runs import files
 from holdfast.reports.many import browse
@@ -63,7 +63,7 @@ class Server(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, address: tuple[str, int], shelf: Shelf, token: str = "") -> None:
+    def __init__(self, address: tuple[str, int], shelf: RunIndex, token: str = "") -> None:
         self.shelf, self.token = shelf, token
         host, port = address
         if ":" in host:
@@ -211,21 +211,23 @@ def _page(text: str, **headers: str) -> Reply:
     return Reply(body=text.encode("utf-8", "replace"), headers=headers)
 
 
-def _list(shelf: Shelf, query: Query) -> Reply:
+def _list(shelf: RunIndex, query: Query) -> Reply:
     wanted = {name: query.get(name, [""])[0][:200] for name in browse.FILTERS}
     return _page(browse.runs(shelf.entries(), wanted))
 
 
-def _trend(shelf: Shelf, query: Query) -> Reply:
+def _trend(shelf: RunIndex, query: Query) -> Reply:
     return _page(browse.trend(shelf.entries()))
 
 
-def _one(query: Query, shelf: Shelf, name: str = "id") -> Entry | None:
+def _one(query: Query, shelf: RunIndex, name: str = "id") -> Entry | None:
     return shelf.entry(query.get(name, [""])[0])
 
 
-def _with_run(page: Callable[[Shelf, Query, Entry], Reply]) -> Callable[[Shelf, Query], Reply]:
-    def asked(shelf: Shelf, query: Query) -> Reply:
+def _with_run(
+    page: Callable[[RunIndex, Query, Entry], Reply],
+) -> Callable[[RunIndex, Query], Reply]:
+    def asked(shelf: RunIndex, query: Query) -> Reply:
         entry = _one(query, shelf)
         if entry is None:
             return _problem(HTTPStatus.NOT_FOUND, "No such run.")
@@ -234,7 +236,7 @@ def _with_run(page: Callable[[Shelf, Query, Entry], Reply]) -> Callable[[Shelf, 
     return asked
 
 
-def _run(shelf: Shelf, query: Query, entry: Entry) -> Reply:
+def _run(shelf: RunIndex, query: Query, entry: Entry) -> Reply:
     live = shelf.live(entry) if entry.state == "running" else {}
     going = entry.state == "running" or (entry.state == "unjudged" and _fresh(entry))
     again = {"Refresh": "2"} if going and "still" not in query else {}
@@ -250,7 +252,7 @@ def _fresh(entry: Entry) -> bool:
         return False
 
 
-def _compare(shelf: Shelf, query: Query) -> Reply:
+def _compare(shelf: RunIndex, query: Query) -> Reply:
     chosen = [shelf.entry(ident) for ident in query.get("run", [])[:2]]
     judged = [entry for entry in chosen if entry is not None and entry.result is not None]
     if len(judged) < 2:
@@ -258,14 +260,14 @@ def _compare(shelf: Shelf, query: Query) -> Reply:
     return _page(browse.compare(judged[0], judged[1]))
 
 
-def _report(shelf: Shelf, query: Query, entry: Entry) -> Reply:
+def _report(shelf: RunIndex, query: Query, entry: Entry) -> Reply:
     if not files.is_file(entry.dir.path, browse.REPORT):
         return _problem(HTTPStatus.NOT_FOUND, "This run has no report yet: holdfast report RUN.")
     with files.opened(entry.dir.path, browse.REPORT) as file:
         return Reply(body=os.fdopen(os.dup(file), "rb"), policy=REPORT_POLICY)
 
 
-def _log(shelf: Shelf, query: Query, entry: Entry) -> Reply:
+def _log(shelf: RunIndex, query: Query, entry: Entry) -> Reply:
     name = query.get("name", [""])[0]
     if name not in _logs(entry):
         return _problem(HTTPStatus.NOT_FOUND, "No such log.")
@@ -274,7 +276,7 @@ def _log(shelf: Shelf, query: Query, entry: Entry) -> Reply:
         return Reply(kind="text/plain; charset=utf-8", body=os.pread(log, LOG_TAIL, start))
 
 
-def _zip(shelf: Shelf, query: Query, entry: Entry) -> Reply:
+def _zip(shelf: RunIndex, query: Query, entry: Entry) -> Reply:
     names = list(files.walked(entry.dir.path))
     total = sum(max(files.size(entry.dir.path, name), 0) for name in names)
     if total > ZIP_BYTES or len(names) > files.MOST_FILES:
@@ -313,12 +315,12 @@ def _logs(entry: Entry) -> list[str]:
     return [name.removeprefix("logs/") for name in files.walked(entry.dir.path, "logs")]
 
 
-def _style(shelf: Shelf, query: Query) -> Reply:
+def _style(shelf: RunIndex, query: Query) -> Reply:
     parts = [(TEMPLATES / name).read_bytes() for name in ("style.css", "many.css", "browse.css")]
     return Reply(kind="text/css; charset=utf-8", body=b"\n".join(parts))
 
 
-PAGES: dict[str, Callable[[Shelf, Query], Reply]] = {
+PAGES: dict[str, Callable[[RunIndex, Query], Reply]] = {
     "/": _list,
     "/trend": _trend,
     "/run": _with_run(_run),

@@ -127,9 +127,9 @@ _SCALARS = {"sender": str, "term": int, "index": int, "commit": int, "pre": bool
 _SCALARS |= {"ok": bool, "last_index": int, "last_term": int, "prev_index": int, "prev_term": int}
 
 
-def pack(message: Message) -> dict[str, Any]:
+def pack(message: Message) -> dict[str, object]:
     """The message as a JSON object."""
-    packed: dict[str, Any] = {"kind": _NAMES[type(message)]}
+    packed: dict[str, object] = {"kind": _NAMES[type(message)]}
     for name in _FIELDS[type(message)]:
         value = getattr(message, name)
         if name == "entries":
@@ -169,7 +169,7 @@ def _entries(value: Any) -> tuple[Entry, ...]:
     return tuple(Entry(term=term, command=command) for term, command in pairs)
 
 
-def _snapshot(value: Any) -> Snapshot:
+def _snapshot(value: object) -> Snapshot:
     if not (isinstance(value, list) and len(value) == 3 and isinstance(value[2], dict)):
         raise ValueError("install: a snapshot is index, term and state")
     index, term, state = value

@@ -61,7 +61,7 @@ class Consensus:
     ) -> None:
         self.name = name
         self.peers = tuple(sorted(set(peers) - {name}))
-        self.quorum = (len(self.peers) + 1) // 2 + 1
+        self.quorum = self.majority()
         self.role = _FOLLOWER
         self.leader: str | None = None
         self.term = durable.ballot.term
@@ -110,6 +110,10 @@ class Consensus:
             return None
         self._extend((Entry(term=self.term, command=command),))
         return self.log.last, self.term
+
+    def majority(self) -> int:
+        """The votes that elect a leader, and the copies that commit an entry."""
+        return (len(self.peers) + 1) // 2 + 1
 
     def presses(self, reply: Appended) -> bool:
         """Whether it requires a step: one more copy of what a majority has can wait for the next

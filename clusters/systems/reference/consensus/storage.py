@@ -165,7 +165,7 @@ class Storage:
             view = view[os.write(file, view) :]
 
 
-def _records(save: Ballot | Tail) -> list[list[Any]]:
+def _records(save: Ballot | Tail) -> list[list[object]]:
     if isinstance(save, Ballot):
         return [["ballot", save.term, save.vote]]
     return [
@@ -173,7 +173,7 @@ def _records(save: Ballot | Tail) -> list[list[Any]]:
     ]
 
 
-def _line(record: list[Any]) -> bytes:
+def _line(record: list[object]) -> bytes:
     body = json.dumps(record, separators=(",", ":")).encode()
     return b"%08x %s\n" % (zlib.crc32(body), body)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from holdfast.clusters.systems.reference.locks.state import MAX_ENDED, Hold
 
@@ -24,12 +23,12 @@ class Endings:
         """Why it ended, "unknown" if that is too long ago or it never existed."""
         return self._known.get((lock, token, attempt), "unknown")
 
-    def dump(self) -> list[Any]:
+    def dump(self) -> list[object]:
         """As JSON."""
         return [[*hold, why] for hold, why in self._known.items()]
 
     @classmethod
-    def load(cls, state: Iterable[Any]) -> Endings:
+    def load(cls, state: Iterable[tuple[str, int, int, str]]) -> Endings:
         """The endings of a dump."""
         found = cls()
         found._known = {(lock, token, n): why for lock, token, n, why in state}

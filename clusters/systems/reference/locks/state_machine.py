@@ -145,7 +145,7 @@ class Locks:
             return self._grant(index, waiter)
         if waiter.wait_ns == 0:
             owners = [*(h.owner for h in lock.holds), *(w.owner for w in lock.queue)]
-            return {"is": "held", "owner": next(iter(owners), "nobody until the delay is over")}
+            return {"is": "held", "owner": next(iter(owners), "no owner until the delay is over")}
         if self.sessions[waiter.session].busy and (cycle := self.cycle(waiter)):
             return cycle
         self.locks.setdefault(name, Lock()).queue.append(waiter)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
-from typing import Any
 
 from holdfast.clusters.systems.reference.consensus.messages import (
     Append,
@@ -123,9 +122,8 @@ class UnsavedVote(Consensus):
 class SmallQuorum(Consensus):
     """Computes the majority of the members without the last two."""
 
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**given)
-        self.quorum = (len(self.peers) - 1) // 2 + 1
+    def majority(self) -> int:
+        return (len(self.peers) - 1) // 2 + 1
 
 
 LATE_NS = 1_000_000_000
@@ -134,10 +132,8 @@ LATE_NS = 1_000_000_000
 class LateDisk(Consensus):
     """Acknowledges entries at once and writes them to disk together, once a second."""
 
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**given)
-        self._late: tuple[Save, ...] = ()
-        self._since_ns = 0
+    _late: tuple[Save, ...] = ()
+    _since_ns = 0
 
     def take(self, now_ns: int) -> Effects:
         effects = super().take(now_ns)
@@ -188,9 +184,8 @@ class AgeSinceRenewal(LockNode):
 class WallClock(LockNode):
     """Counts leases, waits and sessions on the wall clock."""
 
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**given)
-        self._timers = WallTimers(self)
+    def timers(self) -> Timers:
+        return WallTimers(self)
 
     def ahead_ns(self) -> int:
         """By how much the wall clock is ahead of the monotonic one."""

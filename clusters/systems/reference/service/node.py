@@ -59,7 +59,7 @@ class Asked:
     """
 
     connection: int
-    frame: Mapping[str, Any]
+    frame: Mapping[str, object]
     came_ns: int = -1
     read_ns: int = -1
 
@@ -86,9 +86,9 @@ class Effects:
 
     saves: tuple[Save, ...]
     sends: tuple[tuple[str, Message], ...]
-    replies: tuple[tuple[int, Mapping[str, Any]], ...]
+    replies: tuple[tuple[int, Mapping[str, object]], ...]
     due_ns: int
-    timed: tuple[tuple[dict[str, Any], int], ...] = ()
+    timed: tuple[tuple[dict[str, object], int], ...] = ()
 
 
 class LockNode:
@@ -123,12 +123,16 @@ class LockNode:
         self.serving = False
         self._every = options.snapshot_every
         self._delay_ns = options.delay_ns
-        self._pending: dict[int, tuple[int, int, Any, tuple[int, int], int]] = {}
-        self._timed: list[tuple[dict[str, Any], int]] = []
+        self._pending: dict[int, tuple[int, int, object, tuple[int, int], int]] = {}
+        self._timed: list[tuple[dict[str, object], int]] = []
         self._connections: dict[int, int] = {}
-        self._timers = Timers()
+        self._timers = self.timers()
         self._ages = self.ages_type()
-        self._replies: list[tuple[int, Mapping[str, Any]]] = []
+        self._replies: list[tuple[int, Mapping[str, object]]] = []
+
+    def timers(self) -> Timers:
+        """New timers, none of them set."""
+        return Timers()
 
     @property
     def locks(self) -> Locks:
@@ -177,11 +181,11 @@ class LockNode:
             self._apply(now_ns, ready)
         if (self.serving or self._pending) and consensus.role is not _LEADER:
             self._depose()
-        replies: tuple[tuple[int, Mapping[str, Any]], ...] = ()
+        replies: tuple[tuple[int, Mapping[str, object]], ...] = ()
         if self._replies:
             replies = tuple(self._replies)
             self._replies.clear()
-        timed: tuple[tuple[dict[str, Any], int], ...] = ()
+        timed: tuple[tuple[dict[str, object], int], ...] = ()
         if self._timed:
             timed = tuple(self._timed)
             self._timed.clear()
@@ -234,7 +238,7 @@ class LockNode:
         holds = [self.locks.fate(*held) for held in asked["holds"]]
         return {"is": "state", "holds": holds, "waits": waits}
 
-    def _wait_state(self, known: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    def _wait_state(self, known: Mapping[str, Any] | None) -> Mapping[str, object]:
         if known is None:
             return {"is": "unknown"}
         if known["is"] != "queued":
@@ -243,7 +247,7 @@ class LockNode:
         waiter = next(w for w in queue if w.attempt == known["attempt"])
         return {**known, "place": self.locks.place(waiter), "free": self.locks.free_to(waiter)}
 
-    def _status(self) -> dict[str, Any]:
+    def _status(self) -> dict[str, object]:
         """Role and applied state of this node; `behind` commands are deferred."""
         node = self.consensus
         return {
@@ -259,10 +263,10 @@ class LockNode:
             "behind": len(self._behind),
         }
 
-    def _reply(self, connection: int, number: Any, answer: Mapping[str, Any]) -> None:
+    def _reply(self, connection: int, number: object, answer: Mapping[str, object]) -> None:
         self._replies.append((connection, {"id": number, **answer}))
 
-    def _tell(self, session: int, event: Mapping[str, Any]) -> None:
+    def _tell(self, session: int, event: Mapping[str, object]) -> None:
         connection = self._connections.get(session)
         if connection is not None:
             self._replies.append((connection, event))

@@ -334,7 +334,7 @@ class Connection:
         self._server.say(f"{who}: {reason:.200}")
 
 
-async def serve(config: Mapping[str, Any]) -> None:
+async def serve(config: Mapping[str, object]) -> None:
     """One node until SIGTERM or SIGINT."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Hashable
-from typing import Any
 
 
 class Timers:
@@ -12,10 +11,10 @@ class Timers:
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Hashable]] = []
-        self._live: dict[Hashable, tuple[int, Any]] = {}
+        self._live: dict[Hashable, tuple[int, object]] = {}
         self._serial = 0
 
-    def set(self, name: Hashable, due_ns: int, what: Any) -> None:
+    def set(self, name: Hashable, due_ns: int, what: object) -> None:
         """`what` is returned at `due_ns`, unless the name is set or dropped before."""
         self._serial += 1
         self._live[name] = (self._serial, what)
@@ -30,7 +29,7 @@ class Timers:
         self._heap.clear()
         self._live.clear()
 
-    def due(self, now_ns: int) -> list[Any]:
+    def due(self, now_ns: int) -> list[object]:
         """Removes and returns all that is due."""
         found = []
         while self._heap and self._heap[0][0] <= now_ns:

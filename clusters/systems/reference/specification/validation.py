@@ -65,7 +65,7 @@ class Validation:
         if event.leads or leader.pending or event.asked:
             self._leads(event, leader)
         else:
-            # A leader that was deposed and elected again begins anew.
+            # A leader that was deposed and elected again starts over.
             self.leaders[event.node] = Leader()
             for done in event.done:
                 self._does(event.node, done)

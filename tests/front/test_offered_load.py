@@ -13,7 +13,7 @@ from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.operations import Op
 from holdfast.harness.history import reader
 from holdfast.harness.plans.plan import Plan
-from holdfast.planning import load, prepare
+from holdfast.planning import offered_load, prepare
 from tests import needs
 from tests.front.test_runs import run
 
@@ -21,14 +21,14 @@ PACED = Plan(system="reference", workload="paced", clients=40, seed=1, time_ns=1
 
 
 def test_many_clients_share_as_many_processes_as_there_are_cores() -> None:
-    assert load.shared(PACED).options == {"workers": str(os.cpu_count())}
+    assert offered_load.shared(PACED).options == {"workers": str(os.cpu_count())}
     for alone in (
         replace(PACED, clients=16),
         replace(PACED, workload="critical-section"),
         replace(PACED, options={"workers": "0"}),
         replace(PACED, backend="sim"),
     ):
-        assert load.shared(alone) == alone
+        assert offered_load.shared(alone) == alone
 
 
 def test_workers_that_fit_nothing_are_refused_at_once() -> None:

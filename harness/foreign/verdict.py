@@ -1,0 +1,42 @@
+"""The verdict on a foreign history as one JSON object, with the keys of a run's verdicts.json."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypedDict
+
+
+class FindingRow(TypedDict):
+    """A violation. witnesses: lines of the file, because the history has no run clock."""
+
+    kind: str
+    sentence: str
+    lock: str
+    witnesses: list[dict[str, int]]
+
+
+class VerdictRow(TypedDict):
+    """The one property that the model judges. exercised: name of a count -> the count."""
+
+    property: str
+    verdict: str
+    promised: bool
+    severity: str
+    reason: str
+    exercised: Mapping[str, int]
+    findings: Sequence[FindingRow]
+    notes: Sequence[FindingRow]
+    under: Mapping[str, str]
+
+
+class ForeignVerdict(TypedDict):
+    """`verdicts` has one row."""
+
+    schema: str
+    run: str
+    model: str
+    seed: None
+    verdict: str
+    exit_code: int
+    problems: list[str]
+    verdicts: list[VerdictRow]
