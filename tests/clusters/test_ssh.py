@@ -101,6 +101,22 @@ def test_a_run_over_hosts_bites_heals_and_leaves_nothing(tmp_path: Path, bed: Be
     clean(bed)
 
 
+def test_links_and_limits_of_hosts(tmp_path: Path, bed: Bed) -> None:
+    hosts = bed.hosts_file(names=("h1", "h2", "h3"))
+    for_all = "target=leader|one,every=9s,for=2s"
+    # Containers have no CAP_SYS_PTRACE, so that open-files is refused on these hosts.
+    kinds = ("packet-loss", "mtu-black-hole:mtu=100", "slow-links:by=20ms", "cpu-quota")
+    faults = ",".join(f"{kind}{',' if ':' in kind else ':'}{for_all}" for kind in kinds)
+    ran = run(tmp_path, hosts, "--nemesis", faults, "--time", "10s", "--seed", "2")
+    assert ran.code in (0, 3), ran.err
+    rows = ran.faults()
+    assert not [row for row in rows if row["event"] == "failed"]
+    effective = {row["do"] for row in rows if row["event"] == "healed" and row.get("effective")}
+    assert effective == {kind.partition(":")[0] for kind in kinds}
+    assert ran.verdicts()["problems"] == []
+    clean(bed)
+
+
 @pytest.mark.power
 def test_redis_and_its_library_travel(tmp_path: Path, bed: Bed) -> None:
     hosts = bed.hosts_file(names=("h1", "h2"))

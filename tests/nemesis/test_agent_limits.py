@@ -14,6 +14,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.nemesis.agent import processes
+from holdfast.nemesis.agent.hosted_nodes import World
+from holdfast.nemesis.agent.limits.open_files import OpenFiles
+from holdfast.nemesis.agent.request_errors import Refused
 from tests.nemesis.agent_process import AgentProcess
 from tests.nemesis.waiting import wait_until
 
@@ -236,3 +239,20 @@ def test_open_files_of_a_process_that_is_gone_are_never_effective(
     assert agent.do("heal", fault="f1")["limits"] == {str(pid): "gone"}
     assert "no live process" in agent.error("open-files", fault="f2", nodes=["n1"])
     assert "was injected" in agent.error("heal", fault="f2")
+
+
+def test_descriptors_that_cannot_be_read_refuse_the_fault_with_their_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = processes.find(os.getpid())
+    world = World()
+    monkeypatch.setattr(World, "living", lambda self, node: [found])
+
+    def forbidden(process: object) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("holdfast.nemesis.agent.limits.open_files.lowest_free", forbidden)
+    files = OpenFiles(world)
+    with pytest.raises(Refused, match="Permission denied; the agent needs CAP_SYS_PTRACE"):
+        files.inject("f1", {"nodes": ["n1"], "spare": 0})
+    assert files.observe("f1")["effective"] is False

@@ -42,7 +42,14 @@ class OpenFiles:
         self._exhausted[fault] = set()
         for node in nodes:
             for process in self._world.living(node):
-                lowest, now = lowest_free(process), _limits(process)
+                try:
+                    lowest, now = lowest_free(process), _limits(process)
+                except PermissionError as error:
+                    self.heal(fault)
+                    raise Refused(
+                        f"open-files {node}: descriptors of process {process.pid} cannot be read:"
+                        f" {error.strerror}; the agent needs CAP_SYS_PTRACE"
+                    ) from error
                 if lowest is None or now is None:
                     continue
                 limit = min(lowest + spare, now[0])
@@ -94,12 +101,14 @@ def lowest_free(process: Process) -> int | None:
     """The descriptor that a process would get next, or None if it has exited.
 
     A thread that waits in accept(2) has reserved one, which /proc does not show: it gets one more
-    connection.
+    connection. Errors: PermissionError.
     """
     if processes.state(process) == "gone":
         return None
     try:
         taken = {int(name) for name in os.listdir(f"/proc/{process.pid}/fd")}
+    except PermissionError:
+        raise
     except OSError:
         return None
     return next(number for number in range(len(taken) + 1) if number not in taken)
