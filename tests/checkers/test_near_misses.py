@@ -393,6 +393,13 @@ def test_tokens_that_are_no_fencing_tokens_are_in_no_order(words: str) -> None:
         assert repeated == (wrong and words.endswith("7"))
 
 
+def test_tokens_that_need_not_be_unique_may_be_granted_twice() -> None:
+    known = {"first": 0, "first_known": 0, "second": 2, "second_known": 2}
+    for unique in (True, False):
+        given = case("0a? 0a+7 0r? 0r+ 1a? 1a+7", promises={"tokens_unique": unique})
+        assert accepted(given, "token-repeated", "token-repeated/unique", known) == unique
+
+
 def test_a_token_that_is_granted_twice_in_turn_puts_no_tokens_of_its_lock_in_order() -> None:
     given = case("9a? 9a+1 0a? 0Q 9r? 9r+ 1a? 1a+1 1r? 1r+ 0a+3")
     assert not ordered(given, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from typing import Any
 
@@ -160,3 +161,28 @@ def test_a_kind_under_which_nothing_is_promised_need_not_be_exercised() -> None:
     one = replace(one, under={**one.under, "clock": replace(one.under["clock"], promised=False)})
     assert not one.not_exercised()
     assert overall([one], ()) == ("HOLDS", 0)
+
+
+def test_the_faults_of_a_finding_are_those_near_any_of_its_rows() -> None:
+    chance, seen = random.Random("at work"), set[str]()
+    given = told(HELD)
+    rows = given.history.rows
+    for _ in range(300):
+        windows = [
+            window(kind, "n1", begun, begun + chance.choice((0, 1, 4)))
+            for kind in chance.sample(("pause", "kill", "partition"), chance.randrange(4))
+            for begun in [chance.randrange(-40, 30)]
+        ]
+        witnesses = chance.sample(range(len(rows)), chance.randrange(4))
+        t_ns = chance.randrange(40) * SECOND
+        first_ns = min([int(rows["t_inv"][row]) for row in witnesses] + [t_ns])
+        lasts_ns = given.promises.recovery_ns + given.lease_ns
+        before = [w for w in windows if w.from_ns <= t_ns]
+        near = [w for w in before if not w.traits.passes or w.to_ns + lasts_ns >= first_ns]
+        finding = Finding(
+            kind="double-grant", sentence="", witnesses=tuple(witnesses), lock="db", t_ns=t_ns
+        )
+        expected = "+".join(sorted({w.do for w in near or before})) or "none"
+        assert at_work(replace(given, windows=tuple(windows), memo={}), finding) == expected
+        seen.add(expected)
+    assert len(seen) > 4

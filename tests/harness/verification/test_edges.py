@@ -182,15 +182,15 @@ def test_one_token_of_two_owners_is_no_order_of_tokens(second: int, wrong: bool)
 
 def test_kernel_timestamps_narrow_the_side_that_they_are_of_where_they_count_and_fit() -> None:
     # flags: 1 the request's, 2 the response's; the last two do not fit, or came too late to count.
-    packed = np.zeros(6, ROW_DTYPE)
+    packed = np.zeros(7, ROW_DTYPE)
     for name, values in {
-        "f": Op.RENEW, "status": Status.OK, "t_inv": 100, "t_ret": [200] * 5 + [300],
-        "flags": [0, 1, 2, 3, 3, 3], "tx": [7, 7, 7, 7, 92, 7], "rx": 9,
+        "f": Op.RENEW, "status": Status.OK, "t_inv": 100, "t_ret": [200] * 6 + [300],
+        "flags": [0, 1, 2, 3, 3, 3, 3], "tx": [7, 7, 7, 7, 91, 92, 7], "rx": 9,
     }.items():  # fmt: skip
         packed[name] = values
     rows = Rows([Writer("c0", "c0", [0], memoryview(packed.tobytes()), [""], 250)])
-    assert list(rows.t_inv) == [100, 107, 100, 107, 100, 100]
-    assert list(rows.t_ret) == [200, 200, 191, 191, 200, 300]
+    assert list(rows.t_inv) == [100, 107, 100, 107, 191, 100, 100]
+    assert list(rows.t_ret) == [200, 200, 191, 191, 191, 200, 300]
 
 
 def test_a_heartbeat_of_the_next_session_proves_no_broken_lease() -> None:
