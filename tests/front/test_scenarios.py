@@ -84,7 +84,8 @@ def test_a_scenario_can_be_planned_on_every_backend(name: str, backend: str) -> 
             with pytest.raises(UsageError, match="needs a disk of its own"):
                 prepare.complete(plan)
             return
-    if any(catalogue.NEMESES[name].traits.on_connections for name in faults):
+    traits = [catalogue.NEMESES[name].traits for name in faults]
+    if any(one.on_connections or one.on_packets for one in traits):
         needs.namespaces()
     assert prepare.complete(plan).system in catalogue.SYSTEMS
 
