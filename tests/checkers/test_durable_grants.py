@@ -110,6 +110,14 @@ def test_a_released_hold_that_goes_on_after_the_power_loss_convicts() -> None:
     assert kinds(judged(text.format("0n?@5 0n+@6"), promises=weak)) == []
 
 
+def test_a_renewal_of_unknown_outcome_may_have_taken_the_lock_again() -> None:
+    text = "0a?@1 0a+7@2 0n?@2.2 0n+@2.3 0n?@2.4 0n{}@2.5 0r?@3 0r+@4 0r?@5 0r+@6"
+    weak = {"renew_proves": False}
+    assert kinds(judged(text.format("+"), promises=weak)) == ["revived-hold"]
+    assert kinds(judged(text.format("~"), promises=weak)) == []
+    assert kinds(judged(text.format("~"))) == ["revived-hold"]
+
+
 def test_a_grant_while_no_disk_took_a_write_convicts() -> None:
     hang = disk_fault(2, 9, traits=HANG)
     assert kinds(judged("0a?@3 0a+7@4", hang)) == ["grant-before-sync"]

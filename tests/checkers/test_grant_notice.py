@@ -31,6 +31,11 @@ def findings(text: str, **changes: Any) -> tuple[Finding, ...]:
     return verdict.findings
 
 
+def test_the_clock_error_is_added_to_the_limit() -> None:
+    for at_s, late in ((10.9, False), (11, False), (11.000000001, True)):
+        assert bool(findings(LATE.format(at_s), error_ns=SECOND // 2)) == late, at_s
+
+
 def test_a_grant_that_others_were_told_of_long_before_is_late() -> None:
     (finding,) = findings(LATE.format(10.5))
     assert finding.sentence == (

@@ -34,6 +34,10 @@ def test_where_whoever_asks_first_goes_first_there_is_no_bound() -> None:
 
 def test_by_priority_some_may_go_first() -> None:
     assert kinds(OVERTAKEN, order="priority", aging=7) == []
+    again = " ".join(f"2a? 2a+{token} 2r? 2r+" for token in range(2, 9))
+    many = f"0a? 0a+1 1a? 1Q 0r? 0r+ {again} 1a+9 1r? 1r+"
+    assert "overtaken" in kinds(many, order="priority", aging=0), "7 times, with 3 clients"
+    assert "overtaken" not in kinds(many, order="priority", aging=4)
 
 
 def test_in_turn_nobody_is_overtaken() -> None:

@@ -23,7 +23,6 @@ import random
 import resource
 import signal
 import sys
-import tempfile
 import time
 import traceback
 from collections import Counter
@@ -286,41 +285,51 @@ def watch(item: pytest.Item, probes: Probes) -> tuple[float, list[int]]:
     return time.perf_counter() - begun, probes.taken()
 
 
-def in_a_fork(work: Callable[[], bytes | None]) -> tuple[int, bytes]:
-    """Exit code and result of a child: 0, 1 if the result is None, 3 if it raised."""
-    with tempfile.TemporaryFile() as result:
-        child = os.fork()
-        if not child:
-            code = 3
-            try:
-                null = os.open(os.devnull, os.O_WRONLY)
-                os.dup2(null, 1)
-                data = work()
-                code = 1 if data is None else 0
+class Fork:
+    """A child that computes something while this process goes on."""
+
+    def __init__(self, work: Callable[[], bytes | None]) -> None:
+        self._result = os.memfd_create("result")
+        self._child = os.fork()
+        if self._child:
+            return
+        code = 3
+        try:
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, 1)
+            data = work()
+            code = 1 if data is None else 0
+            with open(self._result, "wb") as result:
                 result.write(data or b"")
-                result.flush()
-            except BaseException:
-                traceback.print_exc()
-            finally:
-                os._exit(code)
-        _, status = os.waitpid(child, 0)
-        result.seek(0)
-        return os.waitstatus_to_exitcode(status), result.read()
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+
+    def ended(self) -> tuple[int, bytes]:
+        """Exit code and result: 0, 1 if the result is None, 3 if it raised."""
+        _, status = os.waitpid(self._child, 0)
+        with open(self._result, "rb") as result:
+            result.seek(0)
+            return os.waitstatus_to_exitcode(status), result.read()
 
 
-def learned(items: Sequence[pytest.Item], every: Sequence[Mutant]) -> list[Test]:
+def learned(items: Sequence[pytest.Item], every: Sequence[Mutant], workers: int) -> list[Test]:
     """All tests, with the mutants that they can tell."""
 
-    def work() -> bytes:
+    def work(worker: int) -> bytes:
         probes = put_probes_in(every)
-        return json.dumps([watch(item, probes) for item in items]).encode()
+        return json.dumps([watch(item, probes) for item in items[worker::workers]]).encode()
 
-    code, data = in_a_fork(work)
-    assert code == 0, "the tests do not pass without a change"
-    return [
-        Test(item, seconds, frozenset(told))
-        for item, (seconds, told) in zip(items, json.loads(data), strict=True)
-    ]
+    tests = []
+    for worker, fork in enumerate([Fork(partial(work, worker)) for worker in range(workers)]):
+        code, data = fork.ended()
+        assert code == 0, "the tests do not pass without a change"
+        tests += [
+            Test(item, seconds, frozenset(told))
+            for item, (seconds, told) in zip(items[worker::workers], json.loads(data), strict=True)
+        ]
+    return tests
 
 
 def killed(mutant: Mutant, tests: Sequence[Test]) -> str:
@@ -335,7 +344,7 @@ def killed(mutant: Mutant, tests: Sequence[Test]) -> str:
                 return str(n).encode()
         return None
 
-    code, by = in_a_fork(work)
+    code, by = Fork(work).ended()
     if code == 0:
         mine[int(by)].kills += 1
     return {0: "killed", 1: "survived", IN_A_LOOP: "killed"}.get(code, "error")
@@ -363,7 +372,7 @@ class Mutation:
         """Every chosen mutant against the tests that can tell it."""
         total = f"{len(self.chosen)} of {len(self.every)} mutants, {len(session.items)} tests"
         self.out.write(f"{total}, {sys.version}\n")
-        tests = learned(session.items, self.every)
+        tests = learned(session.items, self.every, self.workers)
         others = []
         for worker in range(1, self.workers):
             child = os.fork()

@@ -43,7 +43,12 @@ FORMATS = ("auto", "holdfast", "jsonl", "json", "edn", "porcupine", "csv", "parq
     help=f"Specification for a foreign history: {', '.join(catalogue.MODELS)}, or FILE.py:NAME.",
     shell_complete=name_of("models"),
 )
-@click.option("--property", "only", multiple=True, help="Judge only this property; repeatable.")
+@click.option(
+    "--property",
+    "only",
+    multiple=True,
+    help="Show only this property, and let only it decide the exit code; repeatable.",
+)
 @click.option(
     "--checker",
     "checkers",

@@ -43,9 +43,10 @@ def test_calls_become_earlier_and_answers_later_and_what_never_returned_stays_op
     head = {"asked_ns": 1, "most_ppm": 1000, "hosts": {"far": ["c1"]}}
     sample = {"host": "far", "sent_ns": 100, "host_ns": 1_000, "received_ns": 120}
     clocks = Clocks([head, sample, {"host": "far", "whole": True}])
-    inv, ret = [1_000, 0], [1_000, 0]
+    inv, ret = [1_000, 0, 1_000], [1_000, 0, 0]
     clocks.widen("c1", inv, ret)
     assert (inv[0] <= 100, ret[0] >= 120, inv[1], ret[1]) == (True, True, 0, 0)
+    assert (inv[2] <= 100, ret[2]) == (True, 0)
     assert clocks.whole
     assert clocks.error_ns >= 10
     assert not Clocks([head, sample]).whole
