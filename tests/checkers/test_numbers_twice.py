@@ -27,6 +27,7 @@ from holdfast.checkers.properties import (
     hold_age,
     lock_timeline,
     loss_notice,
+    loss_reason,
     no_false_rejection,
     queue_length,
     release_entries,
@@ -107,6 +108,12 @@ class Numbers:
         lost: Any = SimpleNamespace(attempt=a, lost_ns=from_ns, claimed_ns=INF)
         self.same("reachable from", loss_notice._calm_from(case, lost, span_ns),
                   self.answers._reachable_from(row, from_ns, span_ns))  # fmt: skip
+        notice: Any = SimpleNamespace(t_inv=from_ns)
+        forced = loss_reason._forced(case, a)
+        by_ns = from_ns + slack(case)
+        self.same("unlocks",
+                  sum(loss_reason._may_have_revoked(case, a, one, by_ns) for one in forced),
+                  self.answers._unlocks(row, notice))  # fmt: skip
         if a.status is Status.OK and to_ns >= a.inv_ns:
             self._of_age(a, query)
 
@@ -236,7 +243,7 @@ def compare(count: int, seed: str) -> Counter[str]:
 
 def test_both_derive_the_same_numbers_of_small_histories() -> None:
     seen = compare(700, "few")
-    assert len(seen) == 19 and min(seen.values()) > 5, seen
+    assert len(seen) == 20 and min(seen.values()) > 5, seen
 
 
 @pytest.mark.power
