@@ -47,7 +47,7 @@ def certain_end(case: Case, a: Attempt) -> Ended | None:
         known[a.id] = None
     elif a.id not in known:
         revived_ns = _last_ok_renewal(case, a)
-        ends = [end for end in _ends(case, a, revived_ns) if end.t_ns >= revived_ns]
+        ends = [end for end in _ends(case, a) if end.t_ns >= revived_ns]
         known[a.id] = min(ends, key=lambda end: end.t_ns, default=None)
     return known[a.id]
 
@@ -75,9 +75,8 @@ def may_have_ended(case: Case) -> Ints:
     return known
 
 
-def _ends(case: Case, a: Attempt, revived_ns: int) -> Iterator[Ended]:
-    """All possible proofs of the end of a hold, unordered; of force-unlocks the first from
-    `revived_ns` on."""
+def _ends(case: Case, a: Attempt) -> Iterator[Ended]:
+    """All possible proofs of the end of a hold, unordered."""
     rows = case.history.rows
     for row in (*a.releases, *a.renewals):
         status, t_ns = int(rows["status"][row]), int(rows["t_ret"][row])
@@ -91,10 +90,9 @@ def _ends(case: Case, a: Attempt, revived_ns: int) -> Iterator[Ended]:
         t_ns = max(a.end_ns, int(rows["t_ret"][a.end_row]))
         yield Ended(t_ns=t_ns, row=a.end_row, why="was lost, as the client had been notified")
     for row in _unlocked(case).get(a.key, ()):
-        t_ns = int(rows["t_ret"][row])
-        if t_ns >= revived_ns and _surely_ended(case, a, row):
+        if _surely_ended(case, a, row):
+            t_ns = int(rows["t_ret"][row])
             yield Ended(t_ns=t_ns, row=row, why="had been ended by an operator")
-            break
     if a.possible is not None and a.possible[1] < INF and _lease_ran_by_itself(case, a):
         # A service may notice late that a lease is over: `no-false-rejection` allows the same time.
         t_ns = overdue_ns(case, a.possible[1])
@@ -131,19 +129,24 @@ def _surely_ended(case: Case, a: Attempt, row: int) -> bool:
     """Whether a force-unlock certainly ended this hold.
 
     An unlock of one token ends the only hold with that token, unless it returned before that was
-    asked for: then the token was granted twice. An unlock of any holder frees an
-    exclusive lock, so a hold that was granted before the unlock was sent is over when the unlock
-    returns; one that was granted during the call may have come after it.
+    asked for: then the token was granted twice. An unlock of any holder frees an exclusive lock,
+    so a hold that was granted before the unlock was sent is over when the unlock returns; one that
+    was granted during the call may have come after it.
     """
     if a.status is not Status.OK:
         return False
-    token, found = int(column(case, "token")[row]), table(case)
+    token = int(column(case, "token")[row])
     if token != NO_TOKEN:
-        same = found.token[found.beside(a.key)] == token
         asked_before = int(column(case, "t_ret")[row]) >= a.inv_ns
-        return token == a.token and int(same.sum()) == 1 and asked_before
+        return token == a.token and asked_before and _is_only_holder(case, a)
     granted_before = int(column(case, "t_inv")[row]) > a.ret_ns + case.error_ns
     return a.mode == Mode.EXCLUSIVE and granted_before
+
+
+def _is_only_holder(case: Case, a: Attempt) -> bool:
+    """Whether no other attempt on the lock was given its token."""
+    found = table(case)
+    return int((found.token[found.beside(a.key)] == a.token).sum()) == 1
 
 
 def _last_ok_renewal(case: Case, a: Attempt) -> int:
