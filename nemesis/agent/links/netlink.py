@@ -42,23 +42,23 @@ def message(kind: int, flags: int, body: bytes, *, family: int = 0, resource: in
 
 def attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
     """(kind, content) of each attribute."""
-    at = 0
-    while at + 4 <= len(data):
-        length, kind = struct.unpack_from("=HH", data, at)
-        if length < 4:
-            return
-        yield kind & 0x3FFF, data[at + 4 : at + length]
-        at += length + -length % 4
+    for kind, content in _parts(data, "=HH"):
+        yield kind & 0x3FFF, content
 
 
 def messages(data: bytes) -> Iterator[tuple[int, bytes]]:
     """(kind, content) of each message of a datagram."""
-    at = 0
-    while at + 16 <= len(data):
-        length, kind = struct.unpack_from("=IH", data, at)
-        if length < 16:
+    return _parts(data, "=IHHII")
+
+
+def _parts(data: bytes, header: str) -> Iterator[tuple[int, bytes]]:
+    """(kind, content) of parts that begin with their length and kind, padded to 4 bytes each."""
+    at, begin = 0, struct.calcsize(header)
+    while at + begin <= len(data):
+        length, kind, *_ = struct.unpack_from(header, data, at)
+        if length < begin:
             return
-        yield kind, data[at + 16 : at + length]
+        yield kind, data[at + begin : at + length]
         at += length + -length % 4
 
 
