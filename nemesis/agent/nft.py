@@ -12,7 +12,7 @@ import os
 import re
 import subprocess
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 
@@ -32,7 +32,8 @@ table ip {TABLE} {{
 """
 ELEMENT = re.compile(r"([0-9.]+) counter packets ([0-9]+)")
 SBIN = "/usr/sbin:/sbin"
-"""Folder of nft, which is not in the PATH of an ordinary user."""
+"""Folder of nft and ip, which is not in the PATH of an ordinary user."""
+BOUND_S = 5.0
 CLONE_NEWNET = 0x4000_0000
 
 
@@ -134,7 +135,7 @@ class Namespace:
         with self.inside():
             library = _library()
             if library is None:
-                return _run_program(commands)
+                return output_of(["nft", "-f", "-"], commands, of="nftables")
             if self._context is None:
                 self._context = library.nft_ctx_new(0)
                 library.nft_ctx_buffer_output(self._context)
@@ -156,22 +157,28 @@ class Namespace:
             _move("setns", self._home, CLONE_NEWNET)
 
 
-def _run_program(commands: str) -> str:
+def output_of(command: Sequence[str], commands: str = "", *, of: str) -> str:
+    """What a program of the network prints, in the namespace of this thread. Errors: NetworkFailed.
+
+    of: the package that has the program.
+    """
+    program = command[0]
     try:
         done = subprocess.run(
-            ["nft", "-f", "-"],
+            command,
             input=commands,
             capture_output=True,
             text=True,
-            timeout=5,
+            timeout=BOUND_S,
             env={**os.environ, "PATH": f"{os.environ.get('PATH', os.defpath)}:{SBIN}"},
         )
     except FileNotFoundError as error:
-        raise NetworkFailed("missing libnftables and nft; install nftables") from error
+        raise NetworkFailed(f"missing command {program}; install {of}") from error
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise NetworkFailed(f"nft: {error}") from error
+        raise NetworkFailed(f"{program}: {error}") from error
     if done.returncode:
-        raise NetworkFailed(f"nft: {done.stderr.strip().splitlines()[0]}")
+        reason = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        raise NetworkFailed(f"{program}: {reason[0]}")
     return done.stdout
 
 

@@ -24,7 +24,7 @@ from tests.front.said import holdfast
 
 Capture = pytest.CaptureFixture[str]
 Patch = pytest.MonkeyPatch
-NO_NFT = "missing libnftables and nft; install nftables"
+NO_NFT = "missing command nft; install nftables"
 
 
 @pytest.fixture(autouse=True)
@@ -92,7 +92,7 @@ def test_without_nftables_the_agent_says_what_to_install(monkeypatch: Patch) -> 
     monkeypatch.setenv("PATH", "")
     monkeypatch.setattr(nft, "SBIN", "")
     with pytest.raises(Refused, match="install nftables"):
-        nft._run_program("list tables")
+        nft.output_of(["nft", "-f", "-"], "list tables", of="nftables")
 
 
 def test_a_probe_of_the_agent_says_what_this_machine_says() -> None:

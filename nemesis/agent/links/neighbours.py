@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 from collections.abc import Mapping, Sequence
 
-from holdfast.nemesis.agent.nft import SBIN, Namespace, NetworkFailed
+from holdfast.nemesis.agent.nft import Namespace, NetworkFailed, output_of
 
 ABSENT = "02:00:00:00:00:00"
 """A hardware address that no machine has: locally administered, and not given to any by us."""
-BOUND_S = 5.0
 
 
 def devices(network: Namespace, addresses: Sequence[str]) -> dict[str, str]:
@@ -58,20 +55,5 @@ def _device(network: Namespace, address: str) -> str:
 
 
 def _ip(network: Namespace, *words: str) -> str:
-    path = f"{os.environ.get('PATH', os.defpath)}:{SBIN}"
-    try:
-        with network.inside():
-            done = subprocess.run(
-                ["ip", *words],
-                capture_output=True,
-                text=True,
-                timeout=BOUND_S,
-                env={**os.environ, "PATH": path},
-            )
-    except FileNotFoundError as error:
-        raise NetworkFailed("missing command ip; install iproute2") from error
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise NetworkFailed(f"ip: {error}") from error
-    if done.returncode:
-        raise NetworkFailed(f"ip: {done.stderr.strip()}")
-    return done.stdout
+    with network.inside():
+        return output_of(["ip", *words], of="iproute2")
