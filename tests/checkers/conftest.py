@@ -20,7 +20,7 @@ from tests.checkers.certified import named, told, verified
 
 VERIFY_BY_THEMSELVES = (
     "test_growth.py",  # counts the calls of the checkers alone
-    "test_near_misses.py", "test_exact_edges.py", "test_two_parts.py",
+    "test_near_misses.py", "test_exact_edges.py", "test_two_parts.py", "test_recorded_verdicts.py",
 )  # fmt: skip
 
 _conclude, _ordered = requirements.conclude, legal_orders.ordered
