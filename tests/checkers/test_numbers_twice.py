@@ -100,8 +100,9 @@ class Numbers:
         self.same("renewals", lock_timeline.renewals(case, a, from_ns, to_ns),
                   (self.answers._renewed_least(row, query),
                    self.answers._renewed_most(row, query)))  # fmt: skip
-        self.same("ahead", story.ahead_at_most(a, from_ns, to_ns),
-                  self.answers._most_ahead(row, query))  # fmt: skip
+        if not case.promises.subtrees:  # no rule about a place asks it there
+            self.same("ahead", story.ahead_at_most(a, from_ns, to_ns),
+                      self.answers._most_ahead(row, query))  # fmt: skip
         span_ns = to_ns - from_ns
         self.same("disturbed", not grant_notice._disturbed(case, a.node, from_ns, span_ns),
                   self.lengths._undisturbed(row, from_ns, span_ns - 2 * slack(case)))  # fmt: skip
