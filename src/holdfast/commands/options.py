@@ -113,6 +113,13 @@ def out_option() -> Callable[[FC], FC]:
     return setting("--out", default=RUNS, help="Folder for run directories.")
 
 
+def hosts_option() -> Callable[[FC], FC]:
+    """`--hosts`, the file of the machines of --backend ssh."""
+    return setting(
+        "--hosts", show_default="none", help="File that lists the machines of --backend ssh."
+    )
+
+
 paths_argument = click.argument(
     "paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH..."
 )

@@ -11,7 +11,7 @@ import click
 
 from holdfast import __version__
 from holdfast.catalogue import VIRTUAL_TIME
-from holdfast.commands.options import Command, Whole, name_of, out_option
+from holdfast.commands.options import Command, Whole, hosts_option, name_of, out_option
 from holdfast.engine import seed_search, trials
 from holdfast.engine.trials import Trial
 from holdfast.harness.core.errors import EnvironmentFailed, worst_exit_code
@@ -20,7 +20,7 @@ from holdfast.harness.history import reader
 from holdfast.harness.history.diff import first_difference
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.runs.directory import RunDir
-from holdfast.planning import plan_source
+from holdfast.planning import plan_source, prepare
 from holdfast.reports.text.layout import say
 
 
@@ -39,9 +39,12 @@ from holdfast.reports.text.layout import say
     help="Where the nodes run.",
     shell_complete=name_of("backends"),
 )
+@hosts_option()
 @out_option()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def command(path: Path, times: int, backend: str | None, out: str, as_json: bool) -> int:
+def command(
+    path: Path, times: int, backend: str | None, hosts: str | None, out: str, as_json: bool
+) -> int:
     """Repeat a run with exactly the same faults and count the violations.
 
     A run counts as failing if any property is violated, promised or not. The exit code is the
@@ -53,6 +56,7 @@ def command(path: Path, times: int, backend: str | None, out: str, as_json: bool
     plan = plan_source.read_plan(path, backend)
     where = f"{plan.system} on {plan.backend}, seed {plan.seed}, {len(plan.faults)} faults"
     click.echo(f"replay of {path}: {where}", err=True)
+    prepare.hosts_of(plan, hosts or "")
     done: list[Trial] = []
     if plan.backend in VIRTUAL_TIME:
         seed_search.warm()
@@ -60,7 +64,7 @@ def command(path: Path, times: int, backend: str | None, out: str, as_json: bool
         if plan.backend in VIRTUAL_TIME:
             done.append(trials.simulated(plan))
         else:
-            done.append(trials.carried_out(plan, Path(out), f"holdfast replay {path}"))
+            done.append(trials.carried_out(plan, Path(out), f"holdfast replay {path}", hosts or ""))
             words = ", ".join(shown.name for shown in done[-1].shown) or "no finding"
             click.echo(f"  {n + 1} of {times}: {words}", err=True)
     if plan.backend in VIRTUAL_TIME:

@@ -16,6 +16,7 @@ from holdfast.commands.options import (
     SETTINGS,
     Command,
     Whole,
+    hosts_option,
     name_of,
     on_command_line,
     out_option,
@@ -55,7 +56,7 @@ IS_PYTHON = re.compile(r".+\.py:\w+")
     help="Where the nodes run: local, local-proxy, docker, ssh or sim.",
     shell_complete=name_of("backends"),
 )
-@setting("--hosts", show_default="none", help="File that lists the machines of --backend ssh.")
+@hosts_option()
 @setting(
     "--workload",
     default="critical-section",

@@ -14,7 +14,7 @@ from click.core import ParameterSource
 
 from holdfast.catalogue.findings import FINDINGS
 from holdfast.commands import run_command
-from holdfast.commands.options import Command, Whole, name_of, out_option
+from holdfast.commands.options import Command, Whole, hosts_option, name_of, out_option
 from holdfast.engine import sweep as sweeping
 from holdfast.engine import sweep_progress
 from holdfast.engine.runner import carry_out
@@ -78,6 +78,7 @@ FINDING = "finding:"
 @click.option("--mutant", help="Plant this bug in the service.", shell_complete=name_of("mutants"))
 @click.option("--values", help="Values of a sweep: 1s,2s,5s.")
 @click.option("--seeds", type=Whole(1), help="Runs at each value of a sweep.")
+@hosts_option()
 @out_option()
 @click.option("--show", is_flag=True, help="Print the plan file, and stop.")
 @click.option("--dry-run", is_flag=True, help="Print the whole plan with every fault, and stop.")
@@ -85,6 +86,7 @@ FINDING = "finding:"
 def command(
     name: str,
     options: tuple[str, ...],
+    hosts: str | None,
     out: str,
     show: bool,
     dry_run: bool,
@@ -118,10 +120,12 @@ def command(
         raise UsageError(f"--values and --seeds are for sweeps; scenario {name} is not one")
     plan = plan_of(name, _over(given, options))
     full = prepare.prepared(plan)
+    machines = prepare.hosts_of(full.plan, hosts or "")
     if dry_run:
         click.echo(to_toml(full.plan, exact=True), nl=False)
         return 0
-    verdicts = carry_out(full, Path(out), again(name, given, options), quiet=as_json)
+    line = again(name, given if not machines else {**given, "hosts": hosts}, options)
+    verdicts = carry_out(full, Path(out), line, quiet=as_json, hosts=machines)
     if as_json:
         click.echo(json.dumps(plain(verdicts)))
     else:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from holdfast.commands.options import Command, out_option, span
+from holdfast.commands.options import Command, hosts_option, out_option, span
 from holdfast.engine import shrinker
 from holdfast.planning import plan_source
 
@@ -37,10 +37,17 @@ from holdfast.planning import plan_source
     show_default="RUN/shrunk.toml or PLAN.shrunk.toml",
     help="File for the smaller plan.",
 )
+@hosts_option()
 @out_option()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(
-    path: Path, budget: int, prop: str | None, to: Path | None, out: str, as_json: bool
+    path: Path,
+    budget: int,
+    prop: str | None,
+    to: Path | None,
+    hosts: str | None,
+    out: str,
+    as_json: bool,
 ) -> int:
     """Find a minimal plan that still shows the same kind of violation.
 
@@ -50,7 +57,7 @@ def command(
     """
     run = plan_source.run_of(path)
     file = to or (run.path / "shrunk.toml" if run else path.with_suffix(".shrunk.toml"))
-    shrunk = shrinker.shrink_path(path, prop, budget, Path(out))
+    shrunk = shrinker.shrink_path(path, prop, budget, Path(out), hosts or "")
     shrinker.write(shrunk, file)
     if as_json:
         click.echo(json.dumps(shrinker.table(shrunk, file)))

@@ -39,6 +39,7 @@ def check(campaign: Campaign) -> None:
     problems: list[str] = []
     for cell in campaign.cells:
         try:
+            prepare.on_this_machine(cell.plan, "campaigns")
             prepare.complete(cell.plan)
         except UsageError as error:
             problems += [f"{cell.says}: {problem}" for problem in error.problems]

@@ -21,7 +21,7 @@ from holdfast.harness.judging.judge import stored
 from holdfast.harness.plans.plan import Plan, suggest, to_toml
 from holdfast.harness.plans.shrink import Failing, shrink
 from holdfast.harness.runs.directory import RunDir
-from holdfast.planning import plan_source
+from holdfast.planning import plan_source, prepare
 from holdfast.reports.text.layout import say
 
 INTERRUPTED = "interrupted"
@@ -46,12 +46,12 @@ def known_findings(run: RunDir) -> Sequence[Shown]:
     return trials.of_verdicts(stored(run))
 
 
-def first_findings(plan: Plan, out: Path, again: str) -> Sequence[Shown]:
+def first_findings(plan: Plan, out: Path, again: str, hosts: str = "") -> Sequence[Shown]:
     """Findings of a plan when it is run; outside the simulator it may run several times."""
     if plan.backend in VIRTUAL_TIME:
         return trials.simulated(plan).shown
     for _ in range(trials.REPEATS):
-        found = trials.carried_out(plan, out, again).shown
+        found = trials.carried_out(plan, out, again, hosts).shown
         if found:
             return found
     return ()
@@ -75,9 +75,10 @@ def stand_ins(plan: Plan) -> dict[str, str]:
     return {name: of.stand_in for name, of in traits.items() if of.stand_in}
 
 
-def shrink_path(path: Path, prop: str | None, budget_ns: int, out: Path) -> Shrunk:
+def shrink_path(path: Path, prop: str | None, budget_ns: int, out: Path, hosts: str = "") -> Shrunk:
     """Shrink a run or a plan file, as `shrink_within`; a judged run is not run again first.
 
+    hosts: file of the machines, where the backend needs one.
     UsageError if nothing is violated, or not `prop`.
     """
     plan, run, again = (
@@ -88,16 +89,21 @@ def shrink_path(path: Path, prop: str | None, budget_ns: int, out: Path) -> Shru
     click.echo(f"shrink {path}: {size_words(plan)}, seed {plan.seed}", err=True)
     found = known_findings(run) if run else ()
     if plan.backend in VIRTUAL_TIME or not found:
-        found = first_findings(plan, out, again)
-    return shrink_within(plan, choose(found, prop, str(path)), budget_ns, out, again)
+        found = first_findings(plan, out, again, hosts)
+    return shrink_within(plan, choose(found, prop, str(path)), budget_ns, out, again, hosts)
 
 
-def shrink_within(plan: Plan, wanted: Shown, budget_ns: int, out: Path, again: str) -> Shrunk:
+def shrink_within(
+    plan: Plan, wanted: Shown, budget_ns: int, out: Path, again: str, hosts: str = ""
+) -> Shrunk:
     """Shrink a complete plan that shows `wanted`. The budget is wall time; ^C ends it as well."""
     over_s = time.monotonic() + budget_ns / SECOND
     if plan.backend in VIRTUAL_TIME:
         seed_search.warm()
-    tries = Tries(wanted=wanted, out=out, again=again, enough=lambda: time.monotonic() >= over_s)
+    prepare.hosts_of(plan, hosts)  # a missing file is no reason to try smaller plans
+    tries = Tries(
+        wanted=wanted, out=out, again=again, hosts=hosts, enough=lambda: time.monotonic() >= over_s
+    )
     best = first = Failing(plan=plan, after_ns=wanted.after_ns, sentence=wanted.sentence)
     ended = told = ""
     try:

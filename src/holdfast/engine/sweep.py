@@ -144,6 +144,7 @@ def plan_at(table: Mapping[str, Json], sweep: Sweep, value: str) -> Plan:
     # A plan that does not say how many servers it wants takes as many as the system has.
     given = "nodes" in table or sweep.key == "nodes"
     plan = plan if given else replace(plan, nodes=0)
+    prepare.on_this_machine(plan, "sweeps")
     prepare.complete(plan)
     return plan
 

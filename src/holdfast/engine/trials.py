@@ -115,9 +115,13 @@ def simulated(plan: Plan, only: Collection[str] = ()) -> Trial:
     return trial
 
 
-def carried_out(plan: Plan, out: Path, again: str) -> Trial:
-    """Run one complete plan outside of the simulator, judged, reported and kept under `out`."""
-    verdicts = runner.carry_out(resolve(plan), out, again, quiet=True)
+def carried_out(plan: Plan, out: Path, again: str, hosts: str = "") -> Trial:
+    """Run one complete plan outside of the simulator, judged, reported and kept under `out`.
+
+    hosts: file of the machines, where the backend needs one.
+    """
+    machines = prepare.hosts_of(plan, hosts)
+    verdicts = runner.carry_out(resolve(plan), out, again, quiet=True, hosts=machines)
     return Trial(
         shown=of_verdicts(verdicts),
         problems=tuple(verdicts.problems),
@@ -142,6 +146,7 @@ class Tries:
 
     wanted   the finding that a failing candidate must show
     out      folder for runs outside the simulator; again: the command that they record
+    hosts    file of their machines, where the backend needs one
     enough   called before each run: whether the time is over
     """
 
@@ -149,6 +154,7 @@ class Tries:
     out: Path
     again: str
     enough: Callable[[], bool]
+    hosts: str = ""
     made: int = 0
     cpu_ns: int = 0
 
@@ -178,7 +184,7 @@ class Tries:
             if plan.backend in VIRTUAL_TIME:
                 trial = simulated(plan, [self.wanted.prop] if self.wanted.prop else ())
             else:
-                trial = carried_out(plan, self.out, self.again)
+                trial = carried_out(plan, self.out, self.again, self.hosts)
         except EnvironmentFailed:
             return None
         finally:

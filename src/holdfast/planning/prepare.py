@@ -316,6 +316,12 @@ def hosts_of(plan: Plan, path: str) -> Mapping[str, Json]:
     return found
 
 
+def on_this_machine(plan: Plan, what: str) -> None:
+    """UsageError if a run of several would need a file that lists machines."""
+    if catalogue.BACKENDS[plan.backend].hosts_file:
+        raise UsageError(f"{what} run on this machine only, not on backend {plan.backend}")
+
+
 def create(
     found: Prepared,
     out: Path,
