@@ -179,3 +179,8 @@ def test_every_whole_line_of_a_file_is_read_and_what_was_cut_off_is_not(tmp_path
         (tmp_path / "faults.jsonl").write_text(text + cut)
         assert lines(tmp_path, "faults.jsonl") == rows
     assert lines(tmp_path, "times.jsonl") == []
+
+
+def test_a_run_without_the_time_of_its_start_begins_with_its_first_call() -> None:
+    rows = Rows(writers(case("1a?@5 0a?@3 0a+7@9 1a+8@20")))
+    assert rows.first_ns == 3_000_000_000

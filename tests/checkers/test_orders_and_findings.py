@@ -1,0 +1,76 @@
+"""Either a violation is found, or the order of its log is accepted: never both, and never neither.
+
+Logs of a resource at random, of a few attempts whose grants overlap or only touch, with tokens in
+any order: the order that would prove that a property holds is given to the verifier whether or not
+the checker found a violation.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from holdfast.checkers.facts import legal_orders
+from holdfast.checkers.properties import no_lost_update, no_stale_write
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.verdict import PropertyVerdict, Verdict
+from tests.checkers.certified import told, verified
+from tests.checkers.shorthand import case
+
+HALF = SECOND // 2
+Ordering = Callable[[Case], legal_orders.Order]
+CHECKERS = {"no-stale-write": no_stale_write.check, "no-lost-update": no_lost_update.check}
+
+
+def a_log(chance: random.Random) -> Case:
+    """A few attempts at one lock, and what the resource accepted of them."""
+    words, clients = list[tuple[float, str]](), chance.choice((2, 2, 3, 4))
+    tokens = chance.sample(range(1, 7), clients)
+    for client in range(clients):
+        asked = chance.randrange(2, 12) / 2
+        granted = asked + chance.choice((0, 0.5, 1, 3))
+        words += [(asked, f"{client}a?"), (granted, f"{client}a+{tokens[client]}")]
+        for _ in range(chance.choice((1, 1, 2))):
+            at = granted + chance.randrange(1, 12) / 2
+            kind = chance.choice(("w", "w", "w", "d"))
+            based = f"={chance.randrange(3)}" if kind == "w" and chance.random() < 0.7 else ""
+            served = "S" if kind == "w" else "D"
+            words += [(at, f"{client}{kind}?{based}"), (at, f"{client}{served}+")]
+            words.append((at, f"{client}{kind}+"))
+    text = " ".join(f"{word}@{at}" for at, word in sorted(words, key=lambda one: one[0]))
+    said = {"tokens": chance.choice(("ordered", "ordered", "unordered")), "tokens_unique": True}
+    return case(text, promises=said, error_ns=chance.choice((0, HALF, HALF, SECOND)))
+
+
+@pytest.fixture
+def as_held(monkeypatch: pytest.MonkeyPatch) -> list[PropertyVerdict]:
+    """Verdicts as if nothing had been found, each with its order, as the checkers come to them."""
+    seen: list[PropertyVerdict] = []
+
+    def ordered(given: Case, verdict: PropertyVerdict, order: Ordering) -> PropertyVerdict:
+        claimed = order(given) or legal_orders.of_writes(given)
+        seen.append(replace(verdict, verdict=Verdict.HOLDS, findings=(), order=claimed))
+        return verdict
+
+    monkeypatch.setattr(legal_orders, "ordered", ordered)
+    return seen
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_an_order_is_accepted_if_and_only_if_nothing_is_found(
+    as_held: list[PropertyVerdict], seed: int
+) -> None:
+    chance, seen = random.Random(f"logs {seed}"), Counter[tuple[str, bool]]()
+    for _ in range(100):
+        given = a_log(chance)
+        for prop, check in CHECKERS.items():
+            found = check(given).findings
+            refused = verified(given, told(given, as_held.pop())).refused
+            assert bool(found) == bool(refused), (prop, found, refused, given.history.rows)
+            seen[prop, bool(found)] += 1
+    assert min(seen.values()) > 5 and len(seen) == 4, seen
