@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -20,8 +20,10 @@ import numpy as np
 import pytest
 
 from holdfast import catalogue
-from holdfast.harness.core.case import Case
+from holdfast.harness.core.case import Case, Window
 from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.fault_traits import BEFORE
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import attempt_id
 from holdfast.harness.core.verdict import Finding, Proof
@@ -59,10 +61,50 @@ def on_the_grid(given: Case) -> Case | None:
     if not legal(given.history.rows, rows):
         return None
     windows = tuple(
-        replace(w, from_ns=w.from_ns // GRID * GRID, to_ns=-(-w.to_ns // GRID) * GRID)
+        replace(
+            w,
+            from_ns=w.from_ns // GRID * GRID,
+            to_ns=-(-w.to_ns // GRID) * GRID,
+            evidence=moved_times(w.evidence, lambda t_ns: t_ns // GRID * GRID),
+        )
         for w in given.windows
     )
     return in_order(replace(given, windows=windows), rows)
+
+
+def moved_times(evidence: Mapping[str, Json], move: Callable[[int], int]) -> dict[str, Json]:
+    """Evidence of a fault with its times elsewhere; counts and texts stay."""
+    return {
+        name: [move(t) if isinstance(t, int) else t for t in told] if type(told) is list else told
+        for name, told in evidence.items()
+    }
+
+
+def disturbed(given: Case, chance: random.Random) -> Case:
+    """One fault more: another one like the first, or the kill or pause of a few nodes."""
+    nodes = sorted({*given.nodes.values(), "n1", "n2", "n3"})
+    by_ns = chance.choice((-1, 1)) * chance.choice((1, 2, 3, 5)) * GRID
+    if given.windows and chance.random() < 0.6:
+        of = given.windows[0]
+        more = replace(
+            of, id="again", from_ns=of.from_ns + by_ns, to_ns=of.to_ns + by_ns,
+            evidence=moved_times(of.evidence, lambda t_ns: t_ns + by_ns),
+        )  # fmt: skip
+    else:
+        do, moments = chance.choice(("kill", "kill", "pause")), given.history.rows["t_inv"]
+        begin = int(chance.choice(moments)) // GRID * GRID + by_ns
+        more = Window(
+            id="again", do=do, target="some", nodes=tuple(chance.sample(nodes, 2)),
+            from_ns=begin, to_ns=begin + chance.choice((0, 1, 2, 4)) * GRID, effective=True,
+            evidence={}, traits=BEFORE[do],
+        )  # fmt: skip
+    if more.from_ns <= 0:
+        return given
+    servers = chance.choice(("2", "3", "4"))
+    options = {**given.options, "servers": given.options.get("servers", servers)}
+    if chance.random() < 0.3:
+        options["servers"] = servers
+    return replace(given, windows=(*given.windows, more), options=options, memo={})
 
 
 def shifted(given: Case, chance: random.Random) -> Case | None:
@@ -157,7 +199,9 @@ def variants(plain: Case, chance: random.Random, count: int) -> Iterator[Case]:
             plain.promises, slip_ns=chance.choice(SLIPS), drift_ppm=chance.choice(DRIFTS)
         )
         near: Case | None = replace(plain, promises=said, error_ns=chance.choice(ERRORS), memo={})
-        for change in chance.choices((again, twin, shifted), (2, 1, 3), k=chance.choice((1, 2, 3))):
+        for change in chance.choices(
+            (again, twin, shifted, disturbed), (2, 1, 3, 1), k=chance.choice((1, 2, 3))
+        ):
             near = change(near, chance) if near else None
         near = on_the_grid(near) if near else None
         if near is not None and not tied(near) and asked_first(near.history.rows):

@@ -47,6 +47,7 @@ def test_calls_become_earlier_and_answers_later_and_what_never_returned_stays_op
     clocks.widen("c1", inv, ret)
     assert (inv[0] <= 100, ret[0] >= 120, inv[1], ret[1]) == (True, True, 0, 0)
     assert (inv[2] <= 100, ret[2]) == (True, 0)
+    assert clocks.span("c1", 1_000, 1_000) == (inv[0], ret[0])
     assert clocks.whole
     assert clocks.error_ns >= 10
     assert not Clocks([head, sample]).whole
