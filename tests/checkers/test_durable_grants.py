@@ -10,12 +10,13 @@ import pytest
 from holdfast.checkers.properties import durable_grants
 from holdfast.harness.core.case import Case, Window
 from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.operations import Mode, Terms
 from holdfast.harness.core.verdict import PropertyVerdict, Verdict
 from holdfast.harness.verification.conditions import Conditions, Row
 from holdfast.harness.verification.rule import OPS
 from tests.checkers.certified import named, recorded
 from tests.checkers.faults import HANG, disk_fault
-from tests.checkers.shorthand import case
+from tests.checkers.shorthand import case, history, on
 
 ONE = {"resource": "fenced", "servers": "1"}
 THREE = {"resource": "fenced", "servers": "3"}
@@ -48,6 +49,16 @@ def test_a_hold_that_its_owner_proves_afterwards_convicts_without_its_lease() ->
     verdict = judged("0a?@1 0a+7@2 1a?@5 1a+8@6 0n?@7 0n+@8 1n?@7.5 1n+@8.5")
     proof = verdict.findings[0].proof
     assert kinds(verdict) == ["lost-grant"] and proof and proof.rule == "lost-grant/proved"
+
+
+def test_of_several_lost_holds_the_one_that_lasts_longest_is_named() -> None:
+    first, second = "0a?@1 0a+7/{}@2", "2a?@1.5 2a+8/{}@2.5"
+    for leases in ((9, 20), (20, 9)):
+        text = " ".join((first.format(leases[0]), second.format(leases[1]), "1a?@5 1a+9@6"))
+        readers = on(history(text), *(Terms(mode=Mode.SHARED), Terms(), Terms(mode=Mode.SHARED)))
+        given = case(readers, windows=(disk_fault(4.4, 4.6),), options=ONE)
+        (finding,) = durable_grants.check(given).findings
+        assert finding.sentence.startswith("c2" if leases[1] == 20 else "c0")
 
 
 @pytest.mark.parametrize(
