@@ -113,6 +113,11 @@ def main() -> int:
         show("clock step of one node, installed", bench.time(ROUNDS, **clock(1)))
         show(f"clock step of {NODES} nodes", bench.time(ROUNDS, **clock(NODES)))
         show("trace of one node, until a call", bench.time(ROUNDS, **traced()))
+        show("loss on one link, by a rule", bench.time(ROUNDS, **link("loss")))
+        slow_link = link("delay", by_ns=50_000_000, jitter_ns=0)
+        show("delay of one link, by a queue", bench.time(ROUNDS, **slow_link))
+        show("CPU quota of one node", bench.time(SLOW_ROUNDS, **on(1, "cpu-quota")))
+        show("no more files for one node", bench.time(ROUNDS, **on(1, "open-files")))
         with mock.patch.object(nft, "_library", return_value=None):
             program = bench.time(SLOW_ROUNDS, **halves())
         slow = show("the same partition by the nft program", program)
@@ -156,6 +161,11 @@ def halves() -> dict[str, Any]:
 def on(count: int, do: str) -> dict[str, Any]:
     """A request about the first nodes."""
     return {"do": do, "nodes": [f"n{n}" for n in range(count)]}
+
+
+def link(act: str, **more: Any) -> dict[str, Any]:
+    """The request about what one node receives from another."""
+    return {"do": "link", "act": act, "links": [{"node": "n1", "from": ["10.0.0.0"]}], **more}
 
 
 def traced() -> dict[str, Any]:
