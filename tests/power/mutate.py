@@ -3,6 +3,9 @@
 or, of one place: python -m tests.power.mutate --only holdfast.checkers.facts.legal_orders:67 ...
 or, all that no test can tell from the code as it is: python -m tests.power.mutate --unseen
 
+Of other folders, by their tests: --of harness/plans,workloads --by tests/harness,tests/workloads
+before these words.
+
 A mutant is one small change to one function: a comparison, a constant, a sign, `and` for `or`, a
 dropped guard, `min` for `max`, a loop that ends after its first turn. The tests are collected once
 and run once, with probes in the code, to learn which mutants each of them could tell from the code
@@ -170,10 +173,10 @@ def _children(node: ast.AST) -> list[ast.AST]:
     ]
 
 
-def mutants() -> list[Mutant]:
-    """All there are, in the order of files and lines."""
+def mutants(folders: Sequence[str] = MUTATED) -> list[Mutant]:
+    """All there are in these folders, in the order of files and lines."""
     found = []
-    for part in MUTATED:
+    for part in folders:
         for path in sorted((ROOT / part).glob("*.py")):
             module = f"holdfast.{part.replace('/', '.')}.{path.stem}"
             for name, function in functions(ast.parse(path.read_text())):
@@ -251,9 +254,9 @@ def _function(module: ModuleType, name: str) -> FunctionType:
     return found
 
 
-def test_files() -> list[Path]:
-    """Those of tests/checkers and the verifier's own, by name."""
-    found = [path for folder in TESTS for path in sorted((ROOT / folder).rglob("test_*.py"))]
+def test_files(folders: Sequence[str]) -> list[Path]:
+    """Those of tests/checkers and the verifier's own, or of other folders, by name."""
+    found = [path for folder in folders for path in sorted((ROOT / folder).rglob("test_*.py"))]
     return [path for path in found if path.name not in SLOW]
 
 
@@ -402,11 +405,16 @@ class Mutation:
 
 def main() -> None:
     os.chdir(ROOT)
-    every = mutants()
     words = sys.argv[1:]
+    folders: Sequence[str] = MUTATED
+    tests: Sequence[str] = TESTS
+    if words[0] == "--of":
+        assert words[2] == "--by", "--of FOLDERS --by FOLDERS"
+        folders, tests, words = tuple(words[1].split(",")), tuple(words[3].split(",")), words[4:]
+    every = mutants(folders)
     workers = int(words[2]) if len(words) > 2 and words[0].isdecimal() else 1
     plugin = Mutation(every, chosen(words, every), workers, unseen=words[0] == "--unseen")
-    pytest.main([*WORDS, *map(str, test_files())], plugins=[plugin])
+    pytest.main([*WORDS, *map(str, test_files(tests))], plugins=[plugin])
 
 
 def chosen(words: Sequence[str], every: Sequence[Mutant]) -> list[int]:
