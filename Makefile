@@ -8,8 +8,7 @@ PACKAGED := $(shell find src harness workloads nemesis checkers clusters reports
 ROUNDS ?= 10
 # Processes that tests share; each file goes to one of them. About a third of their time tests wait for
 # processes that they started, so three keep two cores busy. Tests on servers wait longer, but servers
-# need cores too. Most of their long files come late in the alphabet, one with a single long test: in order
-# of their names, not of their number of tests.
+# need cores too.
 PROCESSES ?= 3
 PROCESSES_DOCKER ?= 2
 SOAK ?= 10m
@@ -48,7 +47,7 @@ test-again: $(VENV)/ready
 
 # Needs a container engine; make docker-image first.
 test-docker: $(VENV)/ready
-	$(BIN)/pytest -n $(PROCESSES_DOCKER) --dist loadfile --no-loadscope-reorder -m "(docker or real_server) and not power"
+	$(BIN)/pytest -n $(PROCESSES_DOCKER) --dist loadfile -m "(docker or real_server) and not power"
 
 # Those of them that failed the last time.
 test-docker-again: $(VENV)/ready
