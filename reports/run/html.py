@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 from pathlib import Path
+from types import CodeType
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined
+from jinja2.bccache import Bucket
 from markupsafe import Markup, escape
 
 from holdfast.harness.core.json_value import Json
@@ -94,6 +96,27 @@ def state(judgement: Judgement) -> str:
     return "holds" if judgement.verdict is Verdict.HOLDS else "unknown"
 
 
+class CompiledTemplates(BytecodeCache):
+    """Code of the templates that this process has compiled.
+
+    Every report has its own environment, whose globals depend on the run. The code depends on the
+    source and the filters, which all environments share.
+    """
+
+    def __init__(self) -> None:
+        self._codes: dict[tuple[str, str], CodeType] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        bucket.code = self._codes.get((bucket.key, bucket.checksum))
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        if bucket.code is not None:
+            self._codes[bucket.key, bucket.checksum] = bucket.code
+
+
+COMPILED = CompiledTemplates()
+
+
 def template_environment() -> Environment:
     """Templates that escape everything, with the filters for untrusted text."""
     environment = Environment(
@@ -102,6 +125,7 @@ def template_environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        bytecode_cache=COMPILED,
     )
     environment.filters |= FILTERS
     environment.globals |= {"count": formatting.count, "state": state}

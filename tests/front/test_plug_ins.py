@@ -48,7 +48,8 @@ class Environment:
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         """A program of the environment, in its folder, with nothing of ours on the path."""
-        hidden = ("PYTHONPATH", "PYTEST_ADDOPTS", "VIRTUAL_ENV")
+        # Where processes share the tests, COLUMNS is set in each, and lines would be wrapped.
+        hidden = ("PYTHONPATH", "PYTEST_ADDOPTS", "VIRTUAL_ENV", "COLUMNS")
         return subprocess.run(
             [self._bin / words[0], *words[1:]],
             cwd=self.folder,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from holdfast.commands import main
 from holdfast.engine import runner
 from tests import needs
 from tests.front import said as front
@@ -54,6 +57,15 @@ def holdfast(folder: Path, *words: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
+def judged_again(run_dir: Path) -> tuple[int, Any]:
+    """Exit code and verdicts of `holdfast check`, called in this process."""
+    with redirect_stdout(io.StringIO()) as said, pytest.raises(SystemExit) as ended:
+        main(["check", str(run_dir), "--json"])
+    code = ended.value.code
+    assert isinstance(code, int)
+    return code, json.loads(said.getvalue())["verdicts"]
+
+
 def run(folder: Path, *words: str, codes: Sequence[int] = (0,)) -> Ran:
     """One run with `--json`, judged once more by `check`, which must agree; seed 7 by default."""
     code, out, err = holdfast(folder, "run", "--seed", "7", *words, "--out", "runs", "--json")
@@ -62,9 +74,7 @@ def run(folder: Path, *words: str, codes: Sequence[int] = (0,)) -> Ran:
     run_dir = (folder / "runs" / "latest").resolve()
     assert verdicts["problems"] == []
     assert (run_dir / "report.html").stat().st_size > 10_000
-    again, out, err = holdfast(folder, "check", str(run_dir), "--json")
-    assert again == code, err
-    assert json.loads(out)["verdicts"] == verdicts["verdicts"]
+    assert judged_again(run_dir) == (code, verdicts["verdicts"])
     return Ran(code=code, verdicts=verdicts, run_dir=run_dir)
 
 

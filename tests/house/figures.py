@@ -10,10 +10,10 @@ import ast
 import io
 import statistics
 import tokenize
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from tests.house.imports import ROOT, cycles, folder, loaded, modules
+from tests.house.imports import ROOT, cycles, folder, loaded, modules, nodes
 
 ROOMS = ("harness", "checkers", "clusters", "nemesis", "workloads", "reports")
 FAULT_KINDS = {"partition", "pause", "kill", "clock", "freeze", "freeze-write", "slow-links"}
@@ -26,9 +26,9 @@ def room_of(module: str) -> str:
     return first if first in ROOMS else "front door"
 
 
-def trees() -> Mapping[str, ast.Module]:
-    """Module -> its syntax tree."""
-    return {module: ast.parse(path.read_text()) for module, path in modules().items()}
+def parsed() -> Mapping[str, Sequence[ast.AST]]:
+    """Module -> the nodes of its syntax tree."""
+    return {module: nodes(path) for module, path in modules().items()}
 
 
 def code_lines(path: Path) -> int:
@@ -43,9 +43,9 @@ def comments(path: Path) -> int:
     return sum(token.type == tokenize.COMMENT for token in tokenize.generate_tokens(text.readline))
 
 
-def functions(tree: ast.Module) -> Iterator[Function]:
-    """Every function and method of a module."""
-    return (node for node in ast.walk(tree) if isinstance(node, Function))
+def functions(inside: Iterable[ast.AST]) -> Iterator[Function]:
+    """Every function and method among these nodes."""
+    return (node for node in inside if isinstance(node, Function))
 
 
 def arrows(room: str) -> set[tuple[str, str]]:
@@ -59,21 +59,19 @@ def arrows(room: str) -> set[tuple[str, str]]:
     }
 
 
-def names(tree: ast.Module, name: str) -> int:
-    """How often a name is read in a module."""
-    return sum(isinstance(node, ast.Name) and node.id == name for node in ast.walk(tree))
+def names(inside: Iterable[ast.AST], name: str) -> int:
+    """How often a name is read in these nodes."""
+    return sum(isinstance(node, ast.Name) and node.id == name for node in inside)
 
 
-def fault_kinds(tree: ast.Module) -> int:
-    """Strings of a module that are the name of a fault kind."""
-    return sum(
-        isinstance(node, ast.Constant) and node.value in FAULT_KINDS for node in ast.walk(tree)
-    )
+def fault_kinds(inside: Iterable[ast.AST]) -> int:
+    """Strings among these nodes that are the name of a fault kind."""
+    return sum(isinstance(node, ast.Constant) and node.value in FAULT_KINDS for node in inside)
 
 
 def figures() -> Iterator[tuple[str, object]]:
     """(what, how many) of the whole source tree, in the order in which they are printed."""
-    parsed, files = trees(), list(modules().values())
+    of, files = parsed(), list(modules().values())
     inside: dict[str, int] = {}
     for module, path in modules().items():
         if path.name != "__init__.py":
@@ -85,19 +83,19 @@ def figures() -> Iterator[tuple[str, object]]:
     for room in (*ROOMS, "front door"):
         yield f"imports between folders of {room}", len(arrows(room))
     yield "import cycles", len(cycles())
-    yield "uses of Any", sum(names(tree, "Any") for tree in parsed.values())
-    yield "uses of getattr", sum(names(tree, "getattr") for tree in parsed.values())
-    elsewhere = {m: tree for m, tree in parsed.items() if room_of(m) != "nemesis"}
-    yield "fault kinds named outside nemesis", sum(map(fault_kinds, elsewhere.values()))
+    yield "uses of Any", sum(names(inside, "Any") for inside in of.values())
+    yield "uses of getattr", sum(names(inside, "getattr") for inside in of.values())
+    elsewhere = [inside for m, inside in of.items() if room_of(m) != "nemesis"]
+    yield "fault kinds named outside nemesis", sum(map(fault_kinds, elsewhere))
     share = sum(map(comments, files)) / sum(map(code_lines, files))
     yield "comments per 100 lines of code", f"{100 * share:.2f}"
-    public = [f for tree in parsed.values() for f in functions(tree) if f.name[0] != "_"]
+    public = [f for inside in of.values() for f in functions(inside) if f.name[0] != "_"]
     told = sum(ast.get_docstring(one) is not None for one in public)
     yield "public functions with a docstring", f"{100 * told / len(public):.0f} %"
     sizes = sorted(
         (f.end_lineno or f.lineno) - f.lineno + 1
-        for tree in parsed.values()
-        for f in functions(tree)
+        for inside in of.values()
+        for f in functions(inside)
     )
     median, p90 = statistics.median(sizes), sizes[len(sizes) * 9 // 10]
     yield "lines of a function", f"median {median:g}, p90 {p90}, max {sizes[-1]}"

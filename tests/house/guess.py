@@ -10,7 +10,7 @@ import ast
 import random
 from collections.abc import Sequence
 
-from tests.house.imports import ROOT, modules
+from tests.house.imports import ROOT, modules, tree
 
 
 def sampled(count: int, seed: int) -> list[tuple[str, str]]:
@@ -18,7 +18,7 @@ def sampled(count: int, seed: int) -> list[tuple[str, str]]:
     every = sorted(path for path in modules().values() if path.name != "__init__.py")
     chosen = random.Random(seed).sample(every, min(count, len(every)))
     return [
-        (str(path.relative_to(ROOT)), (ast.get_docstring(ast.parse(path.read_text())) or "-")
+        (str(path.relative_to(ROOT)), (ast.get_docstring(tree(path)) or "-")
          .splitlines()[0])
         for path in sorted(chosen)
     ]  # fmt: skip

@@ -25,6 +25,18 @@ def modules() -> dict[str, Path]:
     return found
 
 
+@functools.cache
+def tree(path: Path) -> ast.Module:
+    """The syntax tree of a file; tests read it and change nothing in it."""
+    return ast.parse(path.read_text())
+
+
+@functools.cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """Every node of a file's syntax tree."""
+    return tuple(ast.walk(tree(path)))
+
+
 def folder(module: str) -> str:
     """The folder that a module lies in, dotted; a package lies in itself."""
     return module if modules()[module].name == "__init__.py" else module.rpartition(".")[0]
@@ -33,8 +45,8 @@ def folder(module: str) -> str:
 @functools.cache
 def loaded(module: str) -> frozenset[str]:
     """The modules that a module imports when it is loaded: not inside functions, not for types."""
-    tree = ast.parse(modules()[module].read_text())
-    return frozenset(name for node in _at_once(tree) for name in _targets(node) if name != module)
+    found = _at_once(tree(modules()[module]))
+    return frozenset(name for node in found for name in _targets(node) if name != module)
 
 
 def _at_once(node: ast.AST) -> Iterator[ast.ImportFrom]:

@@ -6,11 +6,12 @@ What remains names kinds for a reason in `NAMES`; an entry that is no longer nee
 from __future__ import annotations
 
 import ast
+import functools
 from fnmatch import fnmatchcase
 
 from holdfast import catalogue
 from holdfast.harness.core.fault_traits import BEFORE, to_table
-from tests.house.imports import modules
+from tests.house.imports import modules, nodes
 
 NAMES = {
     "catalogue": "the rows",
@@ -31,14 +32,14 @@ NAMES = {
 """Module (a pattern) -> why it may name a kind."""
 
 
+@functools.cache
 def named() -> dict[str, set[str]]:
     """Module outside nemesis/ -> kinds of fault that are string constants in it."""
     found = {}
     for module, path in modules().items():
         if module.partition(".")[0] == "nemesis":
             continue
-        tree = ast.parse(path.read_text())
-        constants = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
+        constants = (node.value for node in nodes(path) if isinstance(node, ast.Constant))
         kinds = {value for value in constants if isinstance(value, str)} & {*catalogue.NEMESES}
         if kinds:
             found[module] = kinds

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import re
 import tokenize
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
@@ -26,6 +26,7 @@ from holdfast.harness.core.ports import ABILITIES
 from holdfast.harness.core.verdict import PROPERTIES
 from holdfast.reports.run.finding_kinds import KINDS
 from holdfast.scenarios import SCENARIOS, path_of
+from tests.house.imports import nodes
 
 ROOT = Path(__file__).resolve().parents[2]
 GENERATED, HISTORY = "docs/reference", "docs/decisions"
@@ -245,18 +246,18 @@ def templates() -> Iterator[Text]:
         yield f"{text}\n{labels}", path.name
 
 
-def _modules(*places: str) -> Iterator[tuple[ast.Module, str]]:
-    """Every module of these folders; a link to a folder is not followed."""
+def _modules(*places: str) -> Iterator[tuple[Sequence[ast.AST], str]]:
+    """The nodes of every module of these folders; a link to a folder is not followed."""
     for place in places:
         found = sorted((ROOT / place).rglob("*.py")) if (ROOT / place).is_dir() else [ROOT / place]
         for path in found:
-            yield ast.parse(path.read_text()), path.relative_to(ROOT).as_posix()
+            yield nodes(path), path.relative_to(ROOT).as_posix()
 
 
 def messages() -> Iterator[Text]:
     """String constants of raise statements."""
-    for tree, where in _modules(*MESSAGES):
-        for node in ast.walk(tree):
+    for inside, where in _modules(*MESSAGES):
+        for node in inside:
             if isinstance(node, ast.Raise):
                 texts = [
                     one.value
@@ -268,8 +269,8 @@ def messages() -> Iterator[Text]:
 
 def docstrings() -> Iterator[Text]:
     """Docstrings of modules, classes and functions, and texts below constants."""
-    for tree, where in _modules(*FINISHED):
-        for node in ast.walk(tree):
+    for inside, where in _modules(*FINISHED):
+        for node in inside:
             if (
                 isinstance(node, ast.Expr)
                 and isinstance(node.value, ast.Constant)
@@ -298,9 +299,9 @@ def comments() -> Iterator[Text]:
 
 def constants() -> Iterator[Text]:
     """Text constants of code that is shown to users: verdicts and their reasons, claims."""
-    for tree, where in _modules("checkers", "reports"):
-        notes = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-        for node in ast.walk(tree):
+    for inside, where in _modules("checkers", "reports"):
+        notes = {id(node.value) for node in inside if isinstance(node, ast.Expr)}
+        for node in inside:
             if (
                 isinstance(node, ast.Constant)
                 and isinstance(node.value, str)

@@ -6,11 +6,14 @@ import base64
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import pytest
+from jinja2 import Environment
 
 from holdfast.harness.core.errors import UsageError
+from holdfast.reports.run import html as run_html
 from holdfast.reports.run.finding_kinds import kind
 from holdfast.reports.text.formatting import span
 from tests.reports import rendered as html
@@ -236,6 +239,25 @@ def test_findings_of_other_owners_get_cards_of_their_own_and_no_more_than_a_few(
     text = html.render(run, MANIFEST, PLAN)
     assert len(re.findall(r'<article class="card broken"', text)) == 4
     assert "by the same owners" not in text
+
+
+def test_templates_are_compiled_once_and_show_the_run_that_they_are_given(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(run_html, "COMPILED", run_html.CompiledTemplates())
+    compiled: list[str] = []
+    compiling = Environment.compile
+
+    def counted(self: Environment, source: str, name: str, filename: str) -> CodeType:
+        compiled.append(name)
+        return compiling(self, source, name, filename)
+
+    monkeypatch.setattr(Environment, "compile", counted)
+    first = html.render(specimens.broken(), MANIFEST, PLAN)
+    assert "report.html" in compiled and len(set(compiled)) == len(compiled)
+    other = html.render(specimens.clean(), MANIFEST, PLAN)
+    assert html.render(specimens.broken(), MANIFEST, PLAN) == first != other
+    assert len(set(compiled)) == len(compiled)
 
 
 def test_a_run_without_evidence_or_promises_still_renders() -> None:

@@ -18,6 +18,7 @@ from holdfast.harness.verdicts.departure import Departure
 from tests.front.said import holdfast
 
 Capture = pytest.CaptureFixture[str]
+SEEDS = 20
 
 
 def departure(name: str, seed: int) -> Departure | None:
@@ -53,27 +54,28 @@ def test_what_no_client_sees_departs(name: str, workload: str, seed: int, rule: 
 
 
 @pytest.mark.parametrize(
-    ("name", "seeds", "rule"),
+    ("name", "first", "rule"),
     [
         ("unsaved-vote", 1, "a vote is saved before it is given"),
         ("small-quorum", 1, "a leader has the votes of a majority"),
-        ("blind-vote", 10, "a vote goes to a log that is not behind"),
+        ("blind-vote", 8, "a vote goes to a log that is not behind"),
         ("lone-commit", 1, "an entry is committed once a majority has it on disk"),
         ("late-disk", 1, "an acknowledged entry is on the disk"),
-        ("token-reset", 5, "a snapshot has the whole table"),
-        ("forgotten-answers", 5, "a snapshot has every session and its answers"),
-        ("lost-wake-up", 15, "the locks after entry"),
-        ("zombie-waiter", 10, "the locks after entry"),
-        ("taken-twice", 20, "the answer to entry"),
-        ("early-expiry", 5, "an end is decided when its time has passed"),
-        ("wall-clock", 3, "an end is decided when its time has passed"),
-        ("endless-lease", 5, "an end is decided in the first step after its time"),
-        ("age-since-renewal", 8, "the age of a hold counts from its grant"),
-        ("wrong-reason", 8, "a notice tells what an applied command did"),
+        ("token-reset", 1, "a snapshot has the whole table"),
+        ("forgotten-answers", 1, "a snapshot has every session and its answers"),
+        ("lost-wake-up", 14, "the locks after entry"),
+        ("zombie-waiter", 7, "the locks after entry"),
+        ("taken-twice", 18, "the answer to entry"),
+        ("early-expiry", 3, "an end is decided when its time has passed"),
+        ("wall-clock", 1, "an end is decided when its time has passed"),
+        ("endless-lease", 3, "an end is decided in the first step after its time"),
+        ("age-since-renewal", 5, "the age of a hold counts from its grant"),
+        ("wrong-reason", 5, "a notice tells what an applied command did"),
     ],
 )
-def test_a_planted_bug_departs_in_the_terms_of_the_rule(name: str, seeds: int, rule: str) -> None:
-    found = next(filter(None, (departure(name, seed) for seed in range(1, seeds + 1))))
+def test_a_planted_bug_departs_in_the_terms_of_the_rule(name: str, first: int, rule: str) -> None:
+    # `first` departs today. The next ones are for a day on which seeds have other histories.
+    found = next(filter(None, (departure(name, seed) for seed in range(first, first + SEEDS))))
     assert found.rule.startswith(rule)
     assert found.node.startswith("n")
     assert found.before and found.allows != found.happened
