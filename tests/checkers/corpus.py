@@ -36,8 +36,9 @@ from tests.checkers.test_near_misses import claimed, forged, later, of_every_rul
 
 RECORDED = Path(__file__).with_name("recorded_verdicts.txt")
 CHECKERS = {prop: load(entry) for prop, entry in catalogue.CHECKERS.items()}
-VARIANTS = 8
-SMALL = 30
+VARIANTS, CHANGES = 12, 5
+"""Of each history with a violation, and how many changes one has at most."""
+SMALL, EACH = 45, 20
 """Groups of small histories, and histories in each."""
 
 
@@ -46,10 +47,10 @@ def groups() -> dict[str, list[Case]]:
     found = dict[str, list[Case]]()
     for n, (prop, one) in enumerate((*of_every_rule(), *specimens())):
         chance = random.Random(f"corpus {n} {prop}")
-        found[f"{prop} {n}"] = [one, *variants(one, chance, VARIANTS)]
+        found[f"{prop} {n}"] = [one, *variants(one, chance, VARIANTS, CHANGES)]
     for n in range(SMALL):
         chance = random.Random(f"corpus {n}")
-        found[f"small {n}"] = [later(small(chance)) for _ in range(20)]
+        found[f"small {n}"] = [later(small(chance)) for _ in range(EACH)]
     for service in SERVICES:
         worlds = [tell(service, f"corpus {n}", Faults(), 0) for n in range(3)]
         found[f"correct {service.name}"] = [case_of(service, [one], Faults()) for one in worlds]
@@ -105,7 +106,7 @@ def _exchanged(
 def _claims(one: Case, verdict: PropertyVerdict) -> list[str]:
     """The verifier's answers to its own findings by other rows, and to claims by any rows."""
     chance, verifier = random.Random(verdict.property), Verifier(recorded(one))
-    made = list(claims(verdict.property, one, verdict.findings, chance))
+    made = [each for _ in "12" for each in claims(verdict.property, one, verdict.findings, chance)]
     made += [forged(one, each, chance) for each in verdict.findings if each.proof for _ in "123"]
     return [_answer(one, verifier, each) for each in made]
 

@@ -190,8 +190,15 @@ def asked_first(rows: Rows) -> bool:
     return all(asked.get(int(row["attempt"]), 0) <= row["t_inv"] for row in rows)
 
 
-def variants(plain: Case, chance: random.Random, count: int) -> Iterator[Case]:
-    """So many cases on the grid around a case with a violation."""
+def stamped(given: Case, chance: random.Random) -> Case:
+    """One call that the kernel saw leave later, or return earlier, than its client did."""
+    rows = given.history.rows.copy()
+    rows[chance.choice(("tx", "rx"))][chance.randrange(len(rows))] = chance.choice((1, 2)) * GRID
+    return replace(given, history=replace(given.history, rows=rows), memo={})
+
+
+def variants(plain: Case, chance: random.Random, count: int, most: int = 3) -> Iterator[Case]:
+    """So many cases on the grid around a case with a violation. most: changes of each."""
     tries = 0
     while count and tries < 400:
         tries += 1
@@ -200,7 +207,9 @@ def variants(plain: Case, chance: random.Random, count: int) -> Iterator[Case]:
         )
         near: Case | None = replace(plain, promises=said, error_ns=chance.choice(ERRORS), memo={})
         for change in chance.choices(
-            (again, twin, shifted, disturbed), (2, 1, 3, 1), k=chance.choice((1, 2, 3))
+            (again, twin, shifted, disturbed, stamped),
+            (4, 2, 6, 2, 1),
+            k=chance.choice((1, 2, most)),
         ):
             near = change(near, chance) if near else None
         near = on_the_grid(near) if near else None
