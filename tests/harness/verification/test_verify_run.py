@@ -84,11 +84,11 @@ def test_nothing_is_verified_if_a_host_was_not_fetched_whole(tmp_path: Path) -> 
     broken(tmp_path)
     head = {"asked_ns": 1, "most_ppm": 1000, "hosts": {"far": ["c0", "c1"]}}
     sample = {"host": "far", "sent_ns": 100, "host_ns": 100, "received_ns": 120}
-    lines = (head, sample)
+    lines: list[dict[str, Any]] = [head, sample]
     (tmp_path / "clocks.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in lines))
     outcome = verify_run(tmp_path)
     assert (outcome.accepted, outcome.why) == (0, "not everything was fetched from every host")
-    lines = (*lines, {"host": "far", "whole": True})
+    lines.append({"host": "far", "whole": True})
     (tmp_path / "clocks.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in lines))
     outcome = verify_run(tmp_path)
     # The clocks of this host may be 20 ns off, which the certificate does not know of.
@@ -99,7 +99,7 @@ def test_nothing_is_verified_if_a_host_was_not_fetched_whole(tmp_path: Path) -> 
 def test_a_file_that_is_missing_or_no_table_is_named(tmp_path: Path, name: str) -> None:
     broken(tmp_path)
     (tmp_path / name).write_text('{"verdicts": [[1]], "plan": 3}\n[1]\n')
-    with pytest.raises(Damaged, match="damaged|verdicts|manifest|line"):
+    with pytest.raises(Damaged, match=r"damaged|verdicts|manifest|line"):
         verify_run(tmp_path)
     (tmp_path / name).unlink()
     if name.endswith(".json"):
