@@ -25,12 +25,14 @@ Late = tuple[resource_log.Request, Attempt, Ended]
 def late_writes(case: Case) -> Sequence[Late]:
     """All late writes, accepted and rejected, in the order of the resource's log; memoised.
 
-    Columns select the few that are checked one by one: O(n log n).
+    A client that was refused had no hold that could end. Columns select the few that are checked
+    one by one: O(n log n).
     """
     if "late_writes" not in case.memo:
         found, rows = table(case), resource_log.log(case).rows
         entry = found.of_id(column(case, "attempt")[rows])
-        write = np.flatnonzero((column(case, "f")[rows] == Op.SERVED_WRITE) & (entry >= 0))
+        written = (column(case, "f")[rows] == Op.SERVED_WRITE) & (entry >= 0)
+        write = np.flatnonzero(written & (found.ok | found.unknown)[entry])
         over = may_have_ended(case)[entry[write]]
         which = write[column(case, "t_inv")[rows[write]] > over + case.error_ns]
         attempts = found.pick(entry[which])

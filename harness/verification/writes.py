@@ -67,7 +67,8 @@ class Writes:
         return bool(tell and in_turn and not self._conditions.disorder(a.key))
 
     def expired(self, order: Sequence[int]) -> str:
-        """Check that no write is accepted after its owner's hold was certainly over."""
+        """Check that no write is accepted after its owner's hold was certainly over. A client that
+        was refused had none."""
         run, rows, acquires = self._run, self._rows, self._acquires()
         error = run.error_ns
         log = self._conditions.logs().get(rows.key[order[0]], ()) if order else ()
@@ -77,7 +78,7 @@ class Writes:
         exact = bool(run.of(FORCED, "key"))
         for request in order:
             at, t_ns = acquires.get(attempts[request], -1), t_inv[request] - error
-            if at < 0:
+            if at < 0 or rows.status[at] in (FAIL, NOT_OWNER):
                 continue
             # The quick way to say of nearly every write that it came in time.
             if not exact and t_ns <= ended.get(attempts[at], INF) and self._lasted(at, t_ns):

@@ -182,3 +182,8 @@ def test_of_two_force_unlocks_the_one_after_the_last_renewal_ended_the_hold() ->
     given = case("0a? 0a+1 9f? 9f+ 0n? 0n+ 0w? 9f? 9f+ 0S+ 0w+")
     (finding,) = check(given).findings
     assert "had been ended by an operator" in finding.sentence
+
+
+def test_a_client_that_was_refused_had_no_hold_that_could_end() -> None:
+    assert not check(case("0a? 0a- 0r? 0r+ 0w? 0S+ 0w+")).findings
+    assert not check(case("0a? 0a! 0n? 0n! 0w? 0S+ 0w+")).findings
