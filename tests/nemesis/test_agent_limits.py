@@ -256,3 +256,52 @@ def test_descriptors_that_cannot_be_read_refuse_the_fault_with_their_reason(
     with pytest.raises(Refused, match="Permission denied; the agent needs CAP_SYS_PTRACE"):
         files.inject("f1", {"nodes": ["n1"], "spare": 0})
     assert files.observe("f1")["effective"] is False
+
+
+def paused(agent: AgentProcess, fault: str) -> dict[str, object]:
+    """A quota of a node that another fault stops."""
+    agent.do("pause", fault=f"{fault}p", nodes=["n1"])
+    try:
+        return short_quota(agent, fault, 50)
+    finally:
+        agent.do("heal", fault=f"{fault}p")
+
+
+def short_quota(agent: AgentProcess, fault: str, for_ms: int = 2000) -> dict[str, object]:
+    """The evidence of a quota, healed once it is effective or that long has passed."""
+    agent.do("cpu-quota", fault=fault, nodes=["n1"], period_ns=10 * MS)
+    wait_until(
+        lambda: agent.do("observe", fault=fault)["effective"], time.monotonic_ns() + for_ms * MS
+    )
+    return agent.do("heal", fault=fault)
+
+
+@pytest.mark.power
+def test_a_quota_is_fifty_times_effective_and_fifty_times_not(
+    agent: AgentProcess, busy: int
+) -> None:
+    assert all(short_quota(agent, f"f{n}")["effective"] is True for n in range(50))
+    assert all(paused(agent, f"p{n}")["effective"] is False for n in range(25))
+    os.kill(busy, signal.SIGKILL)
+    assert later(lambda: state(busy) == "gone")
+    for n in range(25):
+        assert "no live process" in agent.error("cpu-quota", fault=f"g{n}", nodes=["n1"])
+
+
+@pytest.mark.power
+def test_files_run_out_fifty_times_and_fifty_times_not(
+    agent: AgentProcess, server: tuple[int, int]
+) -> None:
+    pid, port = server
+    for n in range(50):
+        agent.do("open-files", fault=f"f{n}", nodes=["n1"])
+        assert agent.do("heal", fault=f"f{n}")["effective"] is True
+        with socket.create_connection(("127.0.0.1", port)) as healed:
+            assert echoes(healed, 5)
+    for n in range(25):  # more to spare than it needs
+        agent.do("open-files", fault=f"s{n}", nodes=["n1"], spare=50)
+        assert agent.do("heal", fault=f"s{n}")["effective"] is False
+    os.kill(pid, signal.SIGKILL)
+    assert later(lambda: state(pid) == "gone")
+    for n in range(25):
+        assert "no live process" in agent.error("open-files", fault=f"g{n}", nodes=["n1"])
