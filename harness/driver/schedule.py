@@ -27,10 +27,13 @@ TRIES = 3
 """Attempts of an unanswered `observe` or `heal` before the fault agent counts as lost."""
 
 
+Reply = dict[str, Any]
+
+
 class Agent(Protocol):
     """A fault agent; its responses have "t_ns" and "evidence" (`nemesis/agent`)."""
 
-    async def ask(self, do: str, **args: object) -> dict[str, Any]: ...
+    async def ask(self, do: str, **args: object) -> Reply: ...
 
 
 class Stage(Protocol):
@@ -227,7 +230,7 @@ class Schedule:
             if isinstance(error, AgentLost):
                 raise
 
-    async def _insist(self, do: str, fault: Fault) -> dict[str, Any]:
+    async def _insist(self, do: str, fault: Fault) -> Reply:
         """Retries until there is a response: the state of a fault is read, never assumed.
 
         Both requests are idempotent, and the agent serves requests in order, so a response also

@@ -18,6 +18,7 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.clusters.systems.nats import BUCKET, PEER_PORT, PORT, STATUS_PORT
+from holdfast.clusters.systems.operations import KeepsFiles
 from holdfast.clusters.systems.options import choose, refuse_loopback
 from holdfast.clusters.systems.presets import LEASE_WITH_TOKENS
 from holdfast.clusters.systems.response import response
@@ -48,7 +49,7 @@ SHEET = {
 }
 
 
-class NatsKv:
+class NatsKv(KeepsFiles):
     """A System; `SYSTEM` is the instance."""
 
     client = "holdfast.clusters.systems.nats.client:client"
