@@ -125,7 +125,9 @@ class Schedule:
                 await self._heal(fault)
                 if self.nemeses[fault.do].traits.stops:
                     self.paused = [node for node in self.paused if node not in nodes]
-                if self.nemeses[fault.do].traits.kills_later:
+                traits = self.nemeses[fault.do].traits
+                # A server may refuse its earlier state as late as its first message from another.
+                if traits.kills_later and not traits.reverts:
                     for node in nodes:
                         self.mortal.remove(node)
                 self.active -= 1

@@ -55,6 +55,7 @@ class NatsKv(KeepsFiles):
     client = "holdfast.clusters.systems.nats.client:client"
     libraries: Sequence[str] = ("nats-py==2.16.0",)
     ports: Sequence[int] = (PORT, PEER_PORT, STATUS_PORT)
+    no_members = "Holdfast does not change the routes of its cluster"
 
     def promises(self, options: Mapping[str, str]) -> Promises:
         """All promises, except under clock steps. Raises UsageError: it has no options."""
