@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.fault_traits import Traits
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.ports import Fault, Request, View
 from holdfast.nemesis import options as read
 from holdfast.nemesis.node_fault import Usual, aimed
@@ -24,12 +25,14 @@ class OnService:
     name    of the nemesis; its requests are `operate`, with the operation of its traits
     usual   default target of the n-th fault; None: all servers, and no other target
     known   its own options and their parsers
+    args    parameters of a fault -> arguments of its request, besides `fault`, `nodes` and `what`
     leases  default length of a fault, in leases
     """
 
     name: str
     traits: Traits
     usual: Usual | None = None
+    args: Callable[[Mapping[str, str]], Mapping[str, Json]] = lambda params: {}
     known: Mapping[str, Callable[[str], object]] = field(default_factory=dict)
     leases: float = 1.5
 
@@ -53,4 +56,5 @@ class OnService:
             raise Unresolved(f"{fault.target}: {self.name} acts on all servers only")
         nodes = resolve(fault.target, view, rng)
         what = self.traits.operation(fault.params)
-        return [Request(do="operate", args={"fault": fault.id, "nodes": nodes, "what": what})]
+        args = {"fault": fault.id, "nodes": nodes, "what": what, **self.args(fault.params)}
+        return [Request(do="operate", args=args)]

@@ -316,6 +316,16 @@ class Snapshots(Protocol):
 
 
 @runtime_checkable
+class Advances(Protocol):
+    """A System whose token counter an operator can advance."""
+
+    async def advance(self, servers: Sequence[Node], by: int) -> None:
+        """Advances it by at least so many tokens, through servers that no client reaches. Errors:
+        EnvironmentFailed."""
+        ...
+
+
+@runtime_checkable
 class Members(Protocol):
     """A System whose members can be removed and added while the others serve."""
 

@@ -18,7 +18,7 @@ from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.fault_traits import COPY, REPLACE, RESTART, SNAPSHOT
 from holdfast.harness.core.json_value import Json
-from holdfast.harness.core.ports import Members, Node, Operated, Snapshots
+from holdfast.harness.core.ports import Advances, Members, Node, Operated, Snapshots
 from holdfast.harness.core.waiting import until_answer
 from holdfast.harness.driver.data_folders import Files, copy, empty, files_in
 
@@ -67,7 +67,9 @@ class Operator:
         if do == "operate":
             nodes, what = args["nodes"], str(args["what"])
             assert isinstance(nodes, list)
-            servers = Servers(self._cluster, self._agent, fault, nodes)
+            advance = args.get("advance", 0)
+            assert isinstance(advance, int)
+            servers = Servers(self._cluster, self._agent, fault, nodes, advance)
             operation = self._begun[fault] = OPERATIONS[what](servers, what)
             return {"t_ns": await operation.begin(), "evidence": dict(operation.evidence)}
         if do in ("observe", "heal") and fault in self._begun:
@@ -83,12 +85,15 @@ class Operator:
 class Servers:
     """The servers that an operation works on, and what it needs of their run."""
 
-    def __init__(self, cluster: Cluster, agent: Agent, fault: str, names: Sequence[str]) -> None:
+    def __init__(
+        self, cluster: Cluster, agent: Agent, fault: str, names: Sequence[str], advance: int
+    ) -> None:
         system = cluster.system
         assert isinstance(system, Operated), "the plan was refused otherwise"
         self.system = system
         self.cluster = cluster
         self.fault = fault
+        self.advance = advance
         self.all = cluster.named("server")
         self.nodes = [node for node in self.all if node.name in names]
         self.names = [node.name for node in self.nodes]
@@ -128,6 +133,18 @@ class Servers:
             yield
         finally:
             await self._agent.ask("heal", fault=pause)
+
+    @asynccontextmanager
+    async def closed(self) -> AsyncIterator[None]:
+        """No client reaches the servers inside."""
+        others = [node.address for node in self.cluster.nodes if node.role != "server"]
+        links = [{"node": server.name, "from": others} for server in self.all]
+        close = f"{self.fault}.close"
+        await self._agent.ask("cut", fault=close, links=links)
+        try:
+            yield
+        finally:
+            await self._agent.ask("heal", fault=close)
 
     async def ready(self, nodes: Sequence[Node]) -> None:
         """Waits until servers serve. Errors: EnvironmentFailed, at once if one has exited."""
@@ -176,20 +193,32 @@ class Restoring:
             await system.flush(node, of.options)
         await self._note_position("before")
         times = [of.now()]
-        async with of.stopped(of.names):
-            changed = sum([self._put_back(node) for node in of.nodes])
-            times.append(of.now())
-            # From here on the state went back, whatever happens to the servers.
-            self.evidence |= {"effective": changed > 0, "changed files": changed}
-            self.evidence |= {"operated_ns": [*times]}
-        try:
-            await of.ready(of.all)
-        except EnvironmentFailed as late:
-            self.evidence["problem"] = str(late)
+        async with AsyncExitStack() as closed:
+            async with of.stopped(of.names):
+                changed = sum([self._put_back(node) for node in of.nodes])
+                times.append(of.now())
+                # From here on the state went back, whatever happens to the servers.
+                self.evidence |= {"effective": changed > 0, "changed files": changed}
+                self.evidence["operated_ns"] = [*times]
+                if of.advance:
+                    await closed.enter_async_context(of.closed())
+            try:
+                await of.ready(of.all)
+                await self._advance()
+            except EnvironmentFailed as late:
+                self.evidence["problem"] = str(late)
         await self._note_position("after")
         shutil.rmtree(of.backup, ignore_errors=True)
         with suppress(OSError):
             of.backup.parent.rmdir()  # Another operation may still have its backup there.
+
+    async def _advance(self) -> None:
+        """Advances the token counter, if the fault says so."""
+        of = self._of
+        if of.advance:
+            assert isinstance(of.system, Advances), "the plan was refused otherwise"
+            await of.system.advance(of.all, of.advance)
+            self.evidence["advanced by"] = of.advance
 
     async def _note_position(self, when: str) -> None:
         """Adds the position to the evidence, where the system reports one."""

@@ -55,7 +55,8 @@ class Service:
             nodes = self.dead.pop(args["fault"], [])
             self.log += [f"heal {args['fault']}"] if not nodes else []
             return {"t_ns": now_ns(), "evidence": {"restart": nodes}}
-        self.note(f"{do} {'+'.join(args['nodes'])}")
+        links = [f"{link['node']}<-{'+'.join(link['from'])}" for link in args.get("links", ())]
+        self.note(f"{do} {'+'.join(args.get('nodes', links))}")
         if do == "kill":
             self.dead[args["fault"]] = args["nodes"]
         return {"t_ns": now_ns(), "evidence": {}}
@@ -89,6 +90,9 @@ class Service:
         to.mkdir()
         (to / "state").write_text(source.read_text())
 
+    async def advance(self, servers: Sequence[Node], by: int) -> None:
+        self.note(f"advance {by}")
+
     async def remove_member(self, node: Node, servers: Sequence[Node]) -> str:
         self.note(f"remove {node.name}")
         return "old"
@@ -112,6 +116,7 @@ def operator(service: Service) -> Operator:
         place=service.place,
         options=SimpleNamespace(system={}),
         runtime=SimpleNamespace(now=now_ns),
+        nodes=[*NODES, Node(name="c1", role="client", address="10.0.0.9")],
         named=lambda role: NODES,
         alive=lambda name: name != service.gone,
         exit_message=lambda name: f"{name} exited unexpectedly: corrupt",
@@ -120,12 +125,14 @@ def operator(service: Service) -> Operator:
     return Operator(cast(Cluster, cluster))
 
 
-def operate(service: Service, what: str, *nodes: str, later: str = "later on") -> dict[str, Any]:
+def operate(
+    service: Service, what: str, *nodes: str, later: str = "later on", advance: int = 0
+) -> dict[str, Any]:
     """The evidence of an operation during which the servers write."""
 
     async def both() -> dict[str, Any]:
         agent = operator(service)
-        await agent.ask("operate", fault="f1", nodes=list(nodes), what=what)
+        await agent.ask("operate", fault="f1", nodes=list(nodes), what=what, advance=advance)
         seen = await agent.ask("observe", fault="f1")
         assert seen["evidence"]["effective"] is (what == "restart")
         service.write(later) if later else None
@@ -188,6 +195,19 @@ def test_a_server_that_refuses_its_earlier_state_is_reported_at_once(service: Se
     evidence = operate(service, "copy", "n2")
     assert evidence["effective"] and "n2 exited unexpectedly" in evidence["problem"]
     assert "ready n2" not in service.log
+
+
+@pytest.mark.parametrize("fails", ["", "advance"])
+def test_no_client_reaches_a_server_before_its_counter_is_advanced(
+    service: Service, fails: str
+) -> None:
+    service.fails = fails
+    evidence = operate(service, "copy", *ALL, advance=50)
+    cut = service.log.index("cut n1<-10.0.0.9+n2<-10.0.0.9+n3<-10.0.0.9")
+    assert service.log[cut + 1] == "start n1 early"
+    assert service.log[-2:] == ["advance 50", "heal f1.close"]
+    assert evidence.get("advanced by") == (None if fails else 50)
+    assert ("problem" in evidence) == bool(fails)
 
 
 def test_a_snapshot_that_cannot_be_restored_leaves_the_servers_alone(service: Service) -> None:

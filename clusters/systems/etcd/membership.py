@@ -1,4 +1,4 @@
-"""Members of an etcd cluster: removed and added through another member, by its JSON gateway."""
+"""An operator's requests to an etcd cluster by its JSON gateway: members, and empty writes."""
 
 from __future__ import annotations
 
@@ -6,13 +6,21 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from holdfast.clusters.systems.etcd import PORT
-from holdfast.clusters.systems.etcd.json_gateway import Body, NoAnswer, NotSent, Refused, Server
+from holdfast.clusters.systems.etcd.json_gateway import (
+    Body,
+    NoAnswer,
+    NotSent,
+    Refused,
+    Server,
+    encoded,
+)
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.json_value import Json
 
 WITHIN_S = 2.0
 TRIES = 10
 AGAIN_S = 0.3
+KEY, AT_ONCE = "holdfast-advance", 32
 
 
 async def remove(name: str, others: Sequence[str]) -> str:
@@ -31,6 +39,14 @@ async def add(peer_url: str, others: Sequence[str]) -> str:
     return str(added["member"]["ID"])
 
 
+async def write(addresses: Sequence[str], times: int) -> None:
+    """Writes a key of no lock so many times. Errors: EnvironmentFailed."""
+    key = {"key": encoded(KEY), "value": encoded("")}
+    for done in range(0, times, AT_ONCE):
+        share = min(AT_ONCE, times - done)
+        await asyncio.gather(*(_ask(addresses, "/v3/kv/put", key) for _ in range(share)))
+
+
 async def _ask(others: Sequence[str], path: str, body: Mapping[str, Json]) -> Body:
     """The response of the first member that carries it out; retried while there is no leader."""
     why = "no other member"
@@ -44,4 +60,4 @@ async def _ask(others: Sequence[str], path: str, body: Mapping[str, Json]) -> Bo
             finally:
                 server.close()
         await asyncio.sleep(AGAIN_S)
-    raise EnvironmentFailed(f"etcd: {path.rpartition('/')[2]} of a member failed: {why}")
+    raise EnvironmentFailed(f"etcd: {path.rpartition('/')[2]} failed: {why}")

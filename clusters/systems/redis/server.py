@@ -77,3 +77,10 @@ async def counters(server: Node) -> int | None:
         return None
     values = await said(server.address, PORT, "MGET", *names) if names else []
     return None if values is None else sum(int(value) for value in values)
+
+
+async def advance(server: Node, by: int) -> None:
+    """Advances every token counter. Errors: EnvironmentFailed."""
+    for name in await said(server.address, PORT, "KEYS", f"*{TOKEN_SUFFIX}") or ():
+        if await said(server.address, PORT, "INCRBY", name, str(by)) is None:
+            raise EnvironmentFailed(f"{server.name}: no response to INCRBY")

@@ -16,6 +16,7 @@ from holdfast.clusters.systems.presets import LEASE
 from holdfast.clusters.systems.redis import PORT
 from holdfast.clusters.systems.redis.server import (
     PERSISTENCE,
+    advance,
     counters,
     flush,
     missing,
@@ -116,6 +117,10 @@ class Redis(KeepsFiles):
     async def flush(self, server: Node, options: Mapping[str, str]) -> None:
         """SAVE, where no log has every write: the backup is what an operator would take."""
         await flush(server, _chosen(options)["persistence"])
+
+    async def advance(self, servers: Sequence[Node], by: int) -> None:
+        """INCRBY of every token counter."""
+        await advance(servers[0], by)
 
     async def position(self, server: Node, options: Mapping[str, str]) -> int | None:
         """The sum of all token counters; None without `tokens=counter`."""

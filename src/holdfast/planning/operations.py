@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from holdfast import catalogue
 from holdfast.harness.core.fault_traits import OPERATIONS, REPLACE
-from holdfast.harness.core.ports import Operated
+from holdfast.harness.core.ports import Advances, Operated
 from holdfast.harness.plans.plan import Plan
 from holdfast.planning.resolve import Prepared
 
@@ -16,16 +16,31 @@ LEAST_MEMBERS = 3
 def problems(found: Prepared) -> list[str]:
     """Why operations of the plan cannot be carried out, one line each."""
     plan = found.plan
-    asked = dict.fromkeys((name, what) for name, what in _asked(plan) if what)
-    return [f"nemesis {name}: {why}" for name, what in asked for why in _refusals(found, what)]
+    asked = dict.fromkeys(
+        (name, catalogue.NEMESES[name].traits.operation(options), options.get("advance", "0"))
+        for name, options in _kinds(plan)
+    )
+    return [
+        f"nemesis {name}: {why}"
+        for name, what, advance in asked
+        if what
+        for why in (*_refusals(found, what), *_not_advanced(found, advance))
+    ]
 
 
-def _asked(plan: Plan) -> Iterator[tuple[str, str]]:
-    """Kinds of fault and the operation that they carry out."""
-    faults = ((fault.do, fault.params) for fault in plan.faults)
-    kinds: Iterator[tuple[str, Mapping[str, str]]] = iter((*plan.nemeses, *faults))
-    for name, options in kinds:
-        yield name, catalogue.NEMESES[name].traits.operation(options)
+def _kinds(plan: Plan) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """Kinds of fault and their options."""
+    yield from plan.nemeses
+    yield from ((fault.do, fault.params) for fault in plan.faults)
+
+
+def _not_advanced(found: Prepared, advance: str) -> Iterator[str]:
+    if advance == "0":
+        return
+    if not isinstance(found.system, Advances):
+        yield f"{found.plan.system}: its token counter cannot be advanced (option advance)"
+    elif not catalogue.BACKENDS[found.plan.backend].networks:
+        yield "option advance closes the servers to clients: use --backend local"
 
 
 def _refusals(found: Prepared, what: str) -> Iterator[str]:
