@@ -16,6 +16,7 @@ from holdfast.nemesis.node_fault import Usual, aimed
 from holdfast.nemesis.targets import resolve
 
 NO_SERVERS = re.compile(r"holder|waiter|clients?|resource|probe|c\d+")
+PARTS = re.compile(r"[|+]")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,7 +39,7 @@ class OnServers:
 
     def draw(self, rng: random.Random, options: Mapping[str, str], span_ns: int) -> Sequence[Fault]:
         """Faults for a run of `span_ns`. Errors: UsageError."""
-        for part in re.split(r"[|+]", options.get("target", "")):
+        for part in PARTS.split(options.get("target", "")):
             if NO_SERVERS.fullmatch(part):
                 raise UsageError(
                     f"nemesis {self.name}: target {part!r} is no server: it acts on servers only"

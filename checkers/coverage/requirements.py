@@ -576,18 +576,33 @@ def _tokens(case: Case) -> Met:
 
 
 def _power_losses(case: Case) -> Met:
-    """Power losses of a majority, holds across them, and requests that met such a hold after."""
-    n = len(losses(case))
+    """Power losses of a majority and operations, holds across them, and requests that met such a
+    hold after."""
+    found = losses(case)
+    lost = sum(not loss.operation for loss in found)
+    operations = sum(bool(window.traits.operates) for window in case.windows)
     held, met = met_after(case)
-    counts = {"power losses of a majority": n, "holds across a power loss": held}
+    counts = {"power losses of a majority": lost}
+    across = "a power loss"
+    if operations:
+        counts["operations on servers"] = len(found) - lost
+        across = "an operation or a power loss"
+    counts[f"holds across {across}"] = held
     counts["acquires during such a hold, after it"] = met
-    if not n:
+    if not found and operations:
+        return counts, [f"no operation on the servers took effect: 0 of {operations}"]
+    if not found:
         planned = sum(window.traits.loses_unsynced for window in case.windows)
         return counts, [f"no majority of the servers lost power: 0 of {planned} power losses"]
+    what = " or ".join(dict.fromkeys(_article(loss.what) for loss in found))
     if not held:
-        return counts, [f"no lock was certainly held across a power loss: 0 of {n}"]
-    lack = "no other client asked for a lock that was held across a power loss, after it:"
+        return counts, [f"no lock was certainly held across {what}: 0 of {len(found)}"]
+    lack = f"no other client asked for a lock that was held across {what}, after it:"
     return counts, [] if met else [f"{lack} 0 of {held} holds"]
+
+
+def _article(what: str) -> str:
+    return f"{'an' if what[0] in 'aeiou' else 'a'} {what}"
 
 
 def _faults(case: Case) -> Met:
@@ -656,7 +671,8 @@ NEEDS: Mapping[str, tuple[str, Callable[[Case], Met]]] = {
     "repeats": ("an accepted write that was sent more than once", _repeats),
     "jobs": ("a job that an owner found done by another client", _jobs),
     "power-losses": (
-        "a power loss of a majority of the servers while a lock was certainly held, and another"
+        "a power loss of a majority of the servers, or an operation on servers, while a lock was"
+        " certainly held, and another"
         " client that asked for it afterwards, before that hold had to end",
         _power_losses,
     ),

@@ -1,7 +1,8 @@
-"""Power losses and hung disks of a majority of the servers, with the times that the agent measured.
+"""What can undo acknowledged changes: power losses, hung disks, operations on the servers.
 
-What fewer servers lose, the others still have: only a fault of more than half of them can undo
-what a service acknowledged.
+What fewer servers lose with their power, the others still have: only a power loss of more than half
+of them can undo what a service acknowledged. An earlier state of one server can undo it too: that
+server then agrees to what it had refused.
 """
 
 from __future__ import annotations
@@ -17,16 +18,31 @@ from holdfast.harness.core.operations import Op
 
 
 class Span(NamedTuple):
-    """Two times between which the disks lost their power, or between which they took no write."""
+    """Two times between which the disks lost their power or took no write, or between which an
+    operation was carried out.
+
+    operation   kind of the fault that was an operation on the servers; "" for none
+    """
 
     from_ns: int
     to_ns: int
+    operation: str = ""
+
+    @property
+    def what(self) -> str:
+        """A power loss, or the name of the operation."""
+        return self.operation or "power loss"
 
 
 def losses(case: Case) -> list[Span]:
-    """Effective power losses of a majority of the servers, in order."""
-    found = (_span(w, "cut_ns") for w in _of_majorities(case) if w.traits.loses_unsynced)
+    """Effective power losses of a majority of the servers and operations on servers, in order."""
+    found = [_span(w, "cut_ns") for w in _of_majorities(case) if w.traits.loses_unsynced]
+    found += [_span(w, "operated_ns", w.do) for w in case.windows if _operated(w)]
     return sorted(span for span in found if span is not None)
+
+
+def _operated(window: Window) -> bool:
+    return window.effective and bool(window.traits.operates)
 
 
 def hangs(case: Case) -> list[Span]:
@@ -42,17 +58,17 @@ def _of_majorities(case: Case) -> Iterator[Window]:
             yield window
 
 
-def _span(window: Window, name: str) -> Span | None:
+def _span(window: Window, name: str, operation: str = "") -> Span | None:
     times = window.evidence.get(name)
     if isinstance(times, list) and len(times) == 2:
         first, last = times
         if type(first) is int and type(last) is int:
-            return Span(first, last)
+            return Span(first, last, operation)
     return None
 
 
 def met_after(case: Case) -> tuple[int, int]:
-    """Holds that lasted across a power loss, and acquires of other clients that were sent after it
+    """Holds that lasted across a power loss or an operation, and acquires of other clients after it
     and before the end of such a hold: only those show whether it survived."""
     found, far, slack_ns = table(case), reaches(case), slack(case)
     held = met = 0

@@ -1,20 +1,21 @@
-"""Durable grants: what a service acknowledged survives the power loss of its servers.
+"""Durable grants: what a service acknowledged survives power losses and operations on its servers.
 
-Claims: a lost grant (a lock was granted to another client after a power loss, within a hold that
-was acknowledged before it), a token issued again (a grant after a power loss carries a token no
-larger than one acknowledged before it), a revived hold (a hold that was released before a power
-loss is renewed or released after it), a grant before its sync (an acquire began and returned ok
-while no disk of a majority took a write)
-Assumes: the times of a power loss and of a hang, as the fault agent measured them; what mutual
-exclusion assumes about leases
+Claims: a lost grant (a lock was granted to another client after a power loss or an operation,
+within a hold that was acknowledged before it), a token issued again (a grant after it carries a
+token no larger than one acknowledged before it), a revived hold (a hold that was released before it
+is renewed or released after it), a grant before its sync (an acquire began and returned ok while no
+disk of a majority took a write)
+Assumes: the times of a power loss, of an operation and of a hang, as they were measured; what
+mutual exclusion assumes about leases
 Blind to: a loss that no later call meets, such as a released hold that merely blocks others until
-its lease ends; fewer than a majority of the servers
-Cost: n log n in the number of attempts, for each power loss
+its lease ends; power losses of fewer than a majority of the servers
+Cost: n log n in the number of attempts, for each power loss or operation
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
@@ -34,14 +35,16 @@ UNKNOWN = (Status.INFO, Status.INVOKED)
 
 
 def check(case: Case) -> PropertyVerdict:
-    """The verdict, with a finding per acknowledged change that a power loss undid."""
+    """The verdict, with a finding per acknowledged change that was undone."""
     findings = [
         *chain.from_iterable(_lost(case, loss) for loss in losses(case)),
         *chain.from_iterable(_again(case, loss) for loss in losses(case)),
         *chain.from_iterable(_revived(case, loss) for loss in losses(case)),
         *chain.from_iterable(_unsynced(case, hang) for hang in hangs(case)),
     ]
-    findings.sort(key=lambda finding: (finding.t_ns, finding.kind))
+    # Rows across several of them show one change that was undone: by the first.
+    once = {(finding.kind, finding.witnesses): finding for finding in reversed(findings)}
+    findings = sorted(once.values(), key=lambda finding: (finding.t_ns, finding.kind))
     return conclude(case, PROPERTY, findings, (), exercise(case, needs=NEEDS))
 
 
@@ -81,7 +84,7 @@ def _lost_grant(case: Case, loss: Span, older: Attempt, newer: Attempt, far: Rea
         sentence=(
             f"{name(case, older.process)} had been granted '{lock_name(case, older)}' by"
             f" {seconds(case, older.known_ns)} and its hold could not end before"
-            f" {seconds(case, far(older))}; after the power loss at {seconds(case, loss.from_ns)}"
+            f" {seconds(case, far(older))}; after the {loss.what} at {seconds(case, loss.from_ns)}"
             f" {who(case, newer)} requested it and was granted it by"
             f" {seconds(case, newer.known_ns)}"
         ),
@@ -107,22 +110,29 @@ def _again(case: Case, loss: Span) -> Iterator[Finding]:
         # The largest first: if a grant is compared with one that it does not conflict with, such
         # as another by its own client, the next smaller one decides.
         older = found.pick(before[found.token[before].argsort(kind="stable")[::-1]])
+        behind = int(found.token[before].max() - found.token[after].min()) + 1
         for second in found.pick(after):
             for first in older:
                 if first.token < second.token:
                     break
                 if conflict(first, second):
-                    yield _token_again(case, loss, first, second)
+                    yield _token_again(case, loss, first, second, behind)
                     break
 
 
-def _token_again(case: Case, loss: Span, first: Attempt, second: Attempt) -> Finding:
+def _token_again(case: Case, loss: Span, first: Attempt, second: Attempt, behind: int) -> Finding:
+    """behind: by how much the smallest token after the loss is too small for this lock."""
     lock = lock_name(case, second)
-    return Finding(
+    proof = Proof(
+        rule="token-after-operation" if loss.operation else "token-after-power-loss",
+        roles=witnesses.known(case, first=first, second=second),
+        values={"cut_from": loss.from_ns, "cut_to": loss.to_ns},
+    )
+    found = Finding(
         kind="token-after-power-loss",
         sentence=(
             f"'{lock}' was granted with token {first.token} to {name(case, first.process)} by"
-            f" {seconds(case, first.known_ns)}; after the power loss at"
+            f" {seconds(case, first.known_ns)}; after the {loss.what} at"
             f" {seconds(case, loss.from_ns)} {name(case, second.process)} requested it and was"
             f" granted it with token {second.token}"
         ),
@@ -130,11 +140,15 @@ def _token_again(case: Case, loss: Span, first: Attempt, second: Attempt) -> Fin
         lock=lock,
         t_ns=second.known_ns,
         spans=(drawn(case, first, first.known_ns), drawn(case, second, second.known_ns)),
-        proof=Proof(
-            rule="token-after-power-loss",
-            roles=witnesses.known(case, first=first, second=second),
-            values={"cut_from": loss.from_ns, "cut_to": loss.to_ns},
-        ),
+        proof=proof,
+    )
+    if not loss.operation:
+        return found
+    return replace(
+        found,
+        kind="token-after-operation",
+        sentence=f"{found.sentence}; the counter had to be at least {behind} higher when the"
+        " service opened again",
     )
 
 
@@ -166,7 +180,7 @@ def _revived_hold(case: Case, loss: Span, attempt: Attempt, back: int, row: int)
         kind="revived-hold",
         sentence=(
             f"{name(case, attempt.process)}'s release of '{lock_name(case, attempt)}' had returned"
-            f" ok at {seconds(case, int(rows['t_ret'][back]))}; after the power loss at"
+            f" ok at {seconds(case, int(rows['t_ret'][back]))}; after the {loss.what} at"
             f" {seconds(case, loss.from_ns)} a {what} of the same hold, sent at"
             f" {seconds(case, sent_ns)}, returned ok"
         ),

@@ -34,6 +34,9 @@ CONNECTION = replace(LEASE, bound="connection", slip_ns=0, drift_ppm=0, notice_n
 REACHED = ("partition", "pause", "kill")
 """Faults after which a lock becomes free again, once clients reach the servers."""
 
+REVERTED = ("backup-restore", "rollback")
+"""Faults that put an earlier state of a server back: no part of "any"."""
+
 
 def kept(safe: Sequence[str], freed: Sequence[str] = REACHED) -> dict[str, tuple[str, ...]]:
     """`Promises.keeps` of a plain lock.

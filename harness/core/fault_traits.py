@@ -14,6 +14,14 @@ from holdfast.harness.core.json_value import Json
 
 NOT_SIMULATED, SIMULATED, SIMULATOR_ONLY = "no", "yes", "only"
 """Whether the simulator can inject a kind of fault, or nothing else can."""
+COPY, SNAPSHOT, REPLACE, RESTART = "copy", "snapshot", "replace", "restart"
+OPERATIONS: Mapping[str, str] = {
+    COPY: "copies of the servers' data folders are put back",
+    SNAPSHOT: "a snapshot made by the service's own command is restored on all servers",
+    REPLACE: "a member is removed and joins again with an empty data folder",
+    RESTART: "servers are killed and started again, one after the other",
+}
+"""What operators do to servers. Each system declares which of them it supports."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,6 +62,7 @@ class Traits:
     needs_disk        acts on a disk of its own that each server has (option `disk_mib`)
     loses_unsynced    its nodes lose what was not synced, at the times `cut_ns` of its evidence
     hangs_disk        no write of its nodes becomes durable from `frozen_ns` of its evidence on
+    operates          what it does as an operator of the servers, of `OPERATIONS`; "" for nothing
     lies              the hardware reports as done what it did not do: no system promises anything
     lies_if           an option and its value with which it lies
     simulator         "yes", "no" or "only": whether the simulator can inject it
@@ -76,6 +85,7 @@ class Traits:
     needs_disk: bool = False
     loses_unsynced: bool = False
     hangs_disk: bool = False
+    operates: str = ""
     lies: bool = False
     lies_if: tuple[str, str] | None = None
     simulator: str = SIMULATED
@@ -86,6 +96,16 @@ class Traits:
     def lies_with(self, options: Mapping[str, str]) -> bool:
         """Whether a fault with these options reports as done what was not done."""
         return self.lies or (self.lies_if is not None and self.lies_if in options.items())
+
+    def operation(self, options: Mapping[str, str]) -> str:
+        """What a fault with these options does as an operator, of `OPERATIONS`; "" for nothing."""
+        return options.get("via", self.operates) if self.operates == COPY else self.operates
+
+    @property
+    def reverts(self) -> bool:
+        """It puts an earlier state of the servers back, which most systems promise nothing about:
+        their promises for "any" kind do not cover it."""
+        return self.operates == COPY
 
     @property
     def stops_nodes(self) -> bool:

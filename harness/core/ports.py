@@ -282,6 +282,64 @@ class Prechecked(Protocol):
 
 
 @runtime_checkable
+class Operated(Protocol):
+    """A System whose servers keep state in their data folders, on which operators work."""
+
+    def operations(self, options: Mapping[str, str]) -> Mapping[str, str]:
+        """Operation of OPERATIONS -> why this system refuses it, "" if it supports it."""
+        ...
+
+    async def flush(self, server: Node, options: Mapping[str, str]) -> None:
+        """Writes to the data folder what is in memory only, if the server does not do so by
+        itself. Errors: EnvironmentFailed."""
+        ...
+
+    async def position(self, server: Node, options: Mapping[str, str]) -> int | None:
+        """A number of the server's state that only grows: revision, zxid, log index ...; None if
+        it has none, or does not respond."""
+        ...
+
+
+@runtime_checkable
+class Snapshots(Protocol):
+    """A System with its own commands to save and restore a snapshot."""
+
+    async def save_snapshot(self, server: Node, options: Mapping[str, str], to: Path) -> None:
+        """Saves the state of a running server as one file. Errors: EnvironmentFailed."""
+        ...
+
+    async def restore_snapshot(
+        self, node: Node, servers: Sequence[Node], place: Place, source: Path, to: Path
+    ) -> None:
+        """Makes the data folder `to` of one node from a file. Errors: EnvironmentFailed."""
+        ...
+
+
+@runtime_checkable
+class Advances(Protocol):
+    """A System whose token counter an operator can advance."""
+
+    async def advance(self, servers: Sequence[Node], by: int) -> None:
+        """Advances it by at least so many tokens, through servers that no client reaches. Errors:
+        EnvironmentFailed."""
+        ...
+
+
+@runtime_checkable
+class Members(Protocol):
+    """A System whose members can be removed and added while the others serve."""
+
+    async def remove_member(self, node: Node, servers: Sequence[Node]) -> str:
+        """Removes a member; its id. Errors: EnvironmentFailed."""
+        ...
+
+    async def add_member(self, node: Node, servers: Sequence[Node], place: Place) -> str:
+        """Adds a member that starts with an empty data folder; its id. Its next `command` joins
+        the others. Errors: EnvironmentFailed."""
+        ...
+
+
+@runtime_checkable
 class EndsWithClient(Protocol):
     """A System whose run ends with the first client that exits: its program is then broken."""
 

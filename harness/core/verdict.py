@@ -39,7 +39,7 @@ PROPERTIES: dict[str, tuple[Severity, str]] = {
     "exactly-once-job": (Severity.CRITICAL, "a singleton job is done exactly once"),
     "durable-grants": (
         Severity.CRITICAL,
-        "an acknowledged grant, release or token survives a power loss",
+        "an acknowledged grant, release or token survives a power loss or an operation",
     ),
     "token-order": (Severity.CRITICAL, "a later grant always carries a larger fencing token"),
     "ownership": (Severity.CRITICAL, "only the holder can release or renew"),

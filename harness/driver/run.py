@@ -25,6 +25,7 @@ from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import EndsWithClient, Fabric, Hosting, Nemesis, Place
 from holdfast.harness.core.waiting import sleep_until, to_the_end, until
 from holdfast.harness.driver.cluster import Cluster
+from holdfast.harness.driver.operations import Operator
 from holdfast.harness.driver.runtime import Runtime
 from holdfast.harness.driver.schedule import Schedule
 from holdfast.harness.plans.manifest import Manifest
@@ -108,7 +109,7 @@ class Run:
         if isinstance(backend, Hosting):
             system = backend.system(entries.system, system)
         traits = [nemesis.traits for nemesis in nemeses]
-        return Cluster(
+        cluster = Cluster(
             plan=self.plan,
             place=self._place,
             backend=backend,
@@ -122,6 +123,9 @@ class Run:
             site=self.manifest.site,
             over_ns=self.plan.time_ns + self._settle_ns() + 60 * SECOND,
         )
+        if any(one.operates for one in traits) and not hosting:
+            cluster.agent = Operator(cluster)
+        return cluster
 
     async def _tear_down(self, agent: AgentLink | None = None) -> None:
         """Heals and removes everything; a failure of one part does not skip the others."""

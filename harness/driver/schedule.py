@@ -27,10 +27,13 @@ TRIES = 3
 """Attempts of an unanswered `observe` or `heal` before the fault agent counts as lost."""
 
 
+Reply = dict[str, Any]
+
+
 class Agent(Protocol):
     """A fault agent; its responses have "t_ns" and "evidence" (`nemesis/agent`)."""
 
-    async def ask(self, do: str, **args: object) -> dict[str, Any]: ...
+    async def ask(self, do: str, **args: object) -> Reply: ...
 
 
 class Stage(Protocol):
@@ -122,7 +125,9 @@ class Schedule:
                 await self._heal(fault)
                 if self.nemeses[fault.do].traits.stops:
                     self.paused = [node for node in self.paused if node not in nodes]
-                if self.nemeses[fault.do].traits.kills_later:
+                traits = self.nemeses[fault.do].traits
+                # A server may refuse its earlier state as late as its first message from another.
+                if traits.kills_later and not traits.reverts:
                     for node in nodes:
                         self.mortal.remove(node)
                 self.active -= 1
@@ -227,7 +232,7 @@ class Schedule:
             if isinstance(error, AgentLost):
                 raise
 
-    async def _insist(self, do: str, fault: Fault) -> dict[str, Any]:
+    async def _insist(self, do: str, fault: Fault) -> Reply:
         """Retries until there is a response: the state of a fault is read, never assumed.
 
         Both requests are idempotent, and the agent serves requests in order, so a response also

@@ -66,6 +66,8 @@ class Conditions:
             "count": count,
             "promised": run.promised,
             "power_lost": run.power_lost,
+            "lost_or_operated": run.lost_or_operated,
+            "operated": run.operated,
             "disks_hung": run.disks_hung,
             "job": job,
             "base": lambda row: row.arg if 0 <= row.arg < row.res else row.res - 1,

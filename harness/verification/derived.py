@@ -25,8 +25,8 @@ INVOKED, OK, FAIL, INFO, NOT_OWNER = range(1, 6)
 
 
 class Window(NamedTuple):
-    """One observed fault of a run. cut, frozen: when disks lost power, and took no write; ()
-    where neither was measured, or the fault had no effect."""
+    """One observed fault of a run. cut, frozen, operated: when disks lost power, took no write, and
+    when an operation was carried out; () where it was not measured, or had no effect."""
 
     from_ns: int
     to_ns: int
@@ -35,6 +35,7 @@ class Window(NamedTuple):
     traits: Traits = UNKNOWN
     cut: tuple[int, ...] = ()
     frozen: tuple[int, ...] = ()
+    operated: tuple[int, ...] = ()
 
 
 class Run:
@@ -126,6 +127,16 @@ class Run:
         """Whether a majority of the servers lost power between these times."""
         span = (cut_from, cut_to)
         return any(w.cut == span and self._of_majority(w) for w in self.windows)
+
+    def lost_or_operated(self, cut_from: int, cut_to: int) -> bool:
+        """Whether a majority lost power, or an operation was carried out, between these times."""
+        span = (cut_from, cut_to)
+        operated = any(w.operated == span for w in self.windows)
+        return operated or self.power_lost(cut_from, cut_to)
+
+    def operated(self, cut_from: int, cut_to: int) -> bool:
+        """Whether an operation on servers was carried out between these times."""
+        return any(w.operated == (cut_from, cut_to) for w in self.windows)
 
     def disks_hung(self, frozen_from: int, frozen_to: int) -> bool:
         """Whether the disks of a majority of the servers took no write between these times."""

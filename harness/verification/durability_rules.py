@@ -1,8 +1,8 @@
-"""Rules of findings about power losses; see `rules`.
+"""Rules of findings about power losses and operations on servers; see `rules`.
 
-The times of a power loss (`cut_from`, `cut_to`) and of a hang are in no recorded row: a certificate
-states them, and they must be those of an effective fault of a majority of the servers, as the fault
-agent measured it.
+The times of a power loss or an operation (`cut_from`, `cut_to`) and of a hang are in no recorded
+row: a certificate states them, and they must be those of an effective fault as it was measured. A
+power loss and a hang must be of a majority of the servers.
 """
 
 from __future__ import annotations
@@ -10,9 +10,31 @@ from __future__ import annotations
 from holdfast.harness.verification.rule import ASK, OK, Rule, known, knows, proves, sides
 
 _CUT = ("cut_from", "cut_to")
-_LOST = "power_lost(cut_from, cut_to)"
+_UNDONE = "lost_or_operated(cut_from, cut_to)"
 _ACROSS = ("older_known.t_ret + slack < cut_from", "cut_to + slack < newer.t_inv")
-_PAIR = ("conflict(older, newer)", *knows("older", "newer"), _LOST)
+_PAIR = ("conflict(older, newer)", *knows("older", "newer"), _UNDONE)
+
+
+def _token_after(what: str, happened: str) -> Rule:
+    return Rule(
+        kinds=(f"token-after-{what}",),
+        lock="second",
+        roles=known("first", "second"),
+        where=(
+            "tokens == 'ordered'",
+            "conflict(first, second)",
+            *knows("first", "second"),
+            happened,
+        ),
+        facts=(
+            "first_known.t_ret + slack < cut_from",
+            "cut_to + slack < second.t_inv",
+            "-1 < second_known.token",
+            "second_known.token <= first_known.token",
+        ),
+        states=_CUT,
+    )
+
 
 DURABILITY: dict[str, Rule] = {
     "lost-grant/proved": Rule(
@@ -41,24 +63,8 @@ DURABILITY: dict[str, Rule] = {
         assumes=("bound",),
         states=_CUT,
     ),
-    "token-after-power-loss": Rule(
-        kinds=("token-after-power-loss",),
-        lock="second",
-        roles=known("first", "second"),
-        where=(
-            "tokens == 'ordered'",
-            "conflict(first, second)",
-            *knows("first", "second"),
-            _LOST,
-        ),
-        facts=(
-            "first_known.t_ret + slack < cut_from",
-            "cut_to + slack < second.t_inv",
-            "-1 < second_known.token",
-            "second_known.token <= first_known.token",
-        ),
-        states=_CUT,
-    ),
+    "token-after-power-loss": _token_after("power-loss", "power_lost(cut_from, cut_to)"),
+    "token-after-operation": _token_after("operation", "operated(cut_from, cut_to)"),
     "revived-hold": Rule(
         kinds=("revived-hold",),
         lock="attempt",
@@ -72,7 +78,7 @@ DURABILITY: dict[str, Rule] = {
             "row.attempt == attempt.attempt",
             "says_owned(row)",
             "settled(attempt)",
-            _LOST,
+            _UNDONE,
         ),
         facts=("release.t_ret + slack < cut_from", "cut_to + slack < row.t_inv"),
         states=_CUT,

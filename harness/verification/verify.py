@@ -304,7 +304,9 @@ def _windows(
             told = (healed or {}).get("evidence", {}) if (healed or {}).get("effective") else {}
             cut = _times(told, "cut_ns") if kind.loses_unsynced else ()
             frozen = _times(told, "frozen_ns") if kind.hangs_disk else ()
-            found.append(Window(from_ns, to_ns, str(begun["do"]), nodes, kind, cut, frozen))
+            operated = _times(told, "operated_ns") if kind.operates else ()
+            do = str(begun["do"])
+            found.append(Window(from_ns, to_ns, do, nodes, kind, cut, frozen, operated))
     return found
 
 

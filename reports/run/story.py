@@ -96,7 +96,7 @@ HAPPENED = {
     "applied-once": "a retried command took effect twice",
     "exactly-once-job": "a job was not done exactly once",
     "token-order": "fencing tokens were out of order",
-    "durable-grants": "a power loss undid what had been acknowledged",
+    "durable-grants": "what had been acknowledged was undone",
     "ownership": "a client released or renewed a lock that it did not hold",
     "loss-notice": "a client was not notified in time that it lost its lock",
     "deadlock-freedom": "a free lock was not granted",

@@ -125,9 +125,14 @@ PARTS = 6
 def evidence(measured: Mapping[str, Json]) -> str:
     """The fault agent's measurements as text: "214 packets dropped", "c1 state T".
 
-    `effective` is omitted, because it has its own column; after PARTS nodes the rest is counted.
+    `effective` is omitted, because it has its own column, and so are times of the run's clock, such
+    as `cut_ns`; after PARTS nodes the rest is counted.
     """
-    facts = [_fact(str(key), value) for key, value in measured.items() if key != "effective"]
+    facts = [
+        _fact(str(key), value)
+        for key, value in measured.items()
+        if key != "effective" and not (key.endswith("_ns") and isinstance(value, list))
+    ]
     return "; ".join(fact for fact in facts if fact) or "nothing measured"
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from holdfast.harness.core.case import Window
 from holdfast.harness.core.clock import SECOND
-from holdfast.harness.core.fault_traits import BEFORE, Traits
+from holdfast.harness.core.fault_traits import BEFORE, COPY, Traits
 
 POWER = Traits(kills=True, needs_disk=True, loses_unsynced=True)
 HANG = Traits(needs_disk=True, hangs_disk=True)
+RESTORED = Traits(kills_later=True, operates=COPY)
+MEASURED = {POWER: ("power", "cut_ns"), HANG: ("disk-hang", "frozen_ns")}
+OPERATION = ("backup-restore", "operated_ns")
 
 
 def window(
@@ -31,12 +34,12 @@ def window(
 def disk_fault(
     from_s: float, to_s: float, nodes: str = "n1", traits: Traits = POWER, effective: bool = True
 ) -> Window:
-    """A power loss, or a hang of disks, that the agent measured between two times, in seconds."""
+    """A power loss, a hang of disks or a restore, measured between two times, in seconds."""
     span = [round(from_s * SECOND), round(to_s * SECOND)]
-    name = "cut_ns" if traits is POWER else "frozen_ns"
+    do, name = MEASURED.get(traits, OPERATION)
     return Window(
         id=f"{name}-{from_s}",
-        do="power" if traits is POWER else "disk-hang",
+        do=do,
         target=nodes,
         nodes=tuple(nodes.split("+")),
         from_ns=span[0],

@@ -299,7 +299,7 @@ class Counts:
 
     def power_losses(self) -> tuple[dict[str, int], bool]:
         spans, slack_ns, held, met = losses(self.case), slack(self.case), 0, 0
-        for from_ns, to_ns in spans:
+        for from_ns, to_ns, _ in spans:
             for line in self.lines():
                 for a in line:
                     if not (a.known + slack_ns < from_ns and a.reach > to_ns + slack_ns):
@@ -311,7 +311,13 @@ class Counts:
                         and to_ns + slack_ns < b.inv < a.reach
                         for b in line
                     )
-        counts = {"power losses of a majority": len(spans), "holds across a power loss": held}
+        operations = sum(bool(span.operation) for span in spans)
+        counts = {"power losses of a majority": len(spans) - operations}
+        across = "a power loss"
+        if any(window.traits.operates for window in self.case.windows):
+            counts["operations on servers"] = operations
+            across = "an operation or a power loss"
+        counts[f"holds across {across}"] = held
         return counts | {"acquires during such a hold, after it": met}, met > 0
 
     def queries(self) -> tuple[dict[str, int], bool]:

@@ -15,7 +15,7 @@ from holdfast.harness.core.verdict import PropertyVerdict, Verdict
 from holdfast.harness.verification.conditions import Conditions, Row
 from holdfast.harness.verification.rule import OPS
 from tests.checkers.certified import named, recorded
-from tests.checkers.faults import HANG, disk_fault
+from tests.checkers.faults import HANG, POWER, RESTORED, disk_fault
 from tests.checkers.shorthand import case, history, on
 
 ONE = {"resource": "fenced", "servers": "1"}
@@ -111,6 +111,35 @@ def test_a_token_is_compared_with_the_largest_of_another_client() -> None:
     assert kinds(judged(text)) == ["token-after-power-loss"]
 
 
+RESTORE = disk_fault(4.4, 4.6, traits=RESTORED)
+
+
+def test_a_restore_undoes_what_a_power_loss_would() -> None:
+    released = "0a?@1 0a+7@2 0r?@3 0r+@4 {}"
+    assert kinds(judged(BROKEN, RESTORE)) == ["lost-grant"]
+    assert kinds(judged(released.format("0n?@5 0n+@6"), RESTORE)) == ["revived-hold"]
+    found = judged(released.format("1a?@5 1a+4@6"), RESTORE)
+    assert kinds(found) == ["token-after-operation"]
+    assert found.findings[0].sentence == (
+        "'db' was granted with token 7 to c0 by 2.000 s; after the backup-restore at 4.400 s c1"
+        " requested it and was granted it with token 4; the counter had to be at least 4 higher"
+        " when the service opened again"
+    )
+    assert kinds(judged(released.format("1a?@5 1a+8@6"), RESTORE)) == []
+    # c0's own 7 conflicts with none of its tokens, but the counter had issued it.
+    own = "0a?@1 0a+6@1.5 0r?@2 0r+@2.5 1a?@3 1a+7@3.5 1r?@3.6 1r+@4 1a?@5 1a+3@6"
+    (finding,) = judged(own, RESTORE).findings
+    assert "token 6 to c0" in finding.sentence and "at least 5 higher" in finding.sentence
+
+
+def test_an_operation_on_one_of_three_servers_counts_too() -> None:
+    assert kinds(judged(BROKEN, RESTORE, options=THREE)) == ["lost-grant"]
+    off = disk_fault(4.4, 4.6, traits=RESTORED, effective=False)
+    found = judged(BROKEN, off, options=THREE)
+    assert kinds(found) == []
+    assert found.reason.startswith("no operation on the servers took effect: 0 of 1")
+
+
 def test_a_released_hold_that_goes_on_after_the_power_loss_convicts() -> None:
     text = "0a?@1 0a+7@2 0r?@3 0r+@4 {}"
     assert kinds(judged(text.format("0n?@5 0n+@6"))) == ["revived-hold"]
@@ -161,17 +190,19 @@ def brute(told: Case) -> set[tuple[str, int]]:
     grants = [at for at in rows.of_kinds(OPS["acquire"]) if run.known(at) >= 0]
     found = set()
     for window in run.windows:
+        what = "operation" if window.operated else "power-loss"
+        cut = window.operated or window.cut
         for a in grants:
             for b in grants:
-                before = window.cut and rows.t_ret[run.known(a)] < window.cut[0]
-                if not before or rows.t_inv[b] <= window.cut[1]:
+                before = cut and rows.t_ret[run.known(a)] < cut[0]
+                if not before or rows.t_inv[b] <= cut[1]:
                     continue
                 if not conditions.conflict(Row(rows, a), Row(rows, b)):
                     continue
                 if run.reach(a) > rows.t_ret[run.known(b)]:
                     found.add(("lost-grant", rows.t_inv[b]))
                 if -1 < rows.token[run.known(b)] <= rows.token[run.known(a)]:
-                    found.add(("token-after-power-loss", rows.t_inv[b]))
+                    found.add((f"token-after-{what}", rows.t_inv[b]))
     return found
 
 
@@ -196,7 +227,8 @@ def test_it_finds_what_pairs_show_on_random_histories(block: int) -> None:
             free_s[client] = at
         text = " ".join(word for _, word in sorted(words))
         cut = rng.uniform(0.5, 8)
-        told = case(text, windows=(disk_fault(cut, cut + 0.1),), options=ONE)
+        traits = RESTORED if seed % 3 == 0 else POWER
+        told = case(text, windows=(disk_fault(cut, cut + 0.1, traits=traits),), options=ONE)
         found = {
             (finding.kind, int(told.history.rows["t_inv"][later(finding)]))
             for finding in durable_grants.check(told).findings

@@ -15,7 +15,7 @@ from holdfast.harness.core.case import Checker
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import Mode, Op, Terms
 from holdfast.harness.core.verdict import PROPERTIES, PropertyVerdict, Verdict
-from tests.checkers.faults import disk_fault, window
+from tests.checkers.faults import RESTORED, disk_fault, window
 from tests.checkers.shorthand import case, history, on
 
 ALONE = "0a? 0a+1 0w? 0S+ 0w+ 0r? 0r+ 0a? 0a+2 0w? 0S+ 0w+ 0r? 0r+ 9p? 9p+3"
@@ -230,6 +230,22 @@ ROWS: dict[str, dict[str, Row]] = {
             CONTENDED,
             {"windows": (disk_fault(1.5, 1.6),), "options": {"servers": "3"}},
             "no majority of the servers lost power: 0 of 1",
+        ),
+        "an operation that changed nothing": (
+            CONTENDED,
+            {
+                "windows": (disk_fault(1.5, 1.6, traits=RESTORED, effective=False),),
+                "options": {"servers": "3"},
+            },
+            "no operation on the servers took effect: 0 of 1",
+        ),
+        "no lock was held across a restore": (
+            CONTENDED,
+            {
+                "windows": (disk_fault(0.1, 0.2, traits=RESTORED),),
+                "options": {"servers": "1"},
+            },
+            "no lock was certainly held across a backup-restore: 0 of 1",
         ),
         "no lock was held": (
             CONTENDED,

@@ -16,10 +16,11 @@ from holdfast.checkers.facts.wording import seconds, span
 from holdfast.checkers.holds.leases import EXPIRY_SLACK_NS, longest, shortest
 from holdfast.harness.core.case import Case, Checker
 from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.fault_traits import Traits
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import Op
 from holdfast.harness.core.verdict import Finding
-from tests.checkers.faults import HANG, disk_fault
+from tests.checkers.faults import HANG, RESTORED, disk_fault
 from tests.checkers.shorthand import case, history
 
 NUMBER = re.compile(r"\d+\.\d{3,6} s\b")
@@ -47,6 +48,11 @@ FOUND: dict[str, tuple[str, str, dict[str, Any]]] = {
         "durable-grants",
         "0a?@1.1 0a+7@2.2 0r?@3.3 0r+@3.4 1a?@5.3 1a+7@6.4",
         {"windows": (disk_fault(4.5, 4.6),), "options": ONE_SERVER},
+    ),
+    "a token after a restore": (
+        "durable-grants",
+        "0a?@1.1 0a+7@2.2 0r?@3.3 0r+@3.4 1a?@5.3 1a+5@6.4",
+        {"windows": (disk_fault(4.5, 4.6, traits=RESTORED),), "options": ONE_SERVER},
     ),
     "a revived hold": (
         "durable-grants",
@@ -204,8 +210,8 @@ def moments(about: Case, finding: Finding) -> set[int]:
     """The edges of the witnesses, and the ends that leases of theirs can have."""
     found: set[int] = set()
     for window in about.windows:
-        # A power loss and a hang are in no row: the fault agent measured them.
-        found |= {window.from_ns, window.to_ns} if window.traits.needs_disk else set()
+        # A power loss, a hang and a restore are in no row: they were measured.
+        found |= {window.from_ns, window.to_ns} if _measured(window.traits) else set()
     for row in about.history.rows[list(finding.witnesses)]:
         inv, ret, op = int(row["t_inv"]), int(row["t_ret"]), Op(int(row["f"]))
         found |= {inv, ret}
@@ -214,6 +220,10 @@ def moments(about: Case, finding: Finding) -> set[int]:
         if finding.kind == "expired-owner-write" and op in (*ASKS, Op.RENEW):
             found.add(ret + longest(int(row["res"]), about.promises) + EXPIRY_SLACK_NS)
     return found
+
+
+def _measured(traits: Traits) -> bool:
+    return traits.needs_disk or bool(traits.operates)
 
 
 def least(about: Case, ttl_ns: int) -> int:

@@ -144,7 +144,10 @@ def test_no_checker_stumbles_over_re_entry_or_holds_of_no_length(short: Any) -> 
 
 UNDECLARED: dict[str, tuple[dict[str, Any], set[str]]] = {
     # assumption: promises without it, and the properties, or kinds of finding, that it is
-    TOKENS: ({"tokens": "none"}, {"token-order", "token-after-power-loss"}),
+    TOKENS: (
+        {"tokens": "none"},
+        {"token-order", "token-after-power-loss", "token-after-operation"},
+    ),
     UNIQUE: ({"tokens_unique": False}, {"token-order"}),
     RENEWALS: ({"renew_proves": False}, {"ownership", "revived-hold"}),
     RELEASES: (

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from holdfast.harness.core.clock import MILLISECOND, now_ns
-from holdfast.harness.core.fault_traits import Traits
+from holdfast.harness.core.fault_traits import COPY, Traits
 from holdfast.harness.core.ports import Fault, Node, Request, View
 from holdfast.harness.driver.schedule import Schedule
 from holdfast.harness.runs.journal import FaultRow
@@ -76,3 +76,25 @@ def test_a_node_is_no_target_for_holders_while_a_fault_stops_it(
     assert (sorted(schedule.resting), schedule.paused, schedule.active) == ([], [], 0)
     assert stage.started == resting
     assert [row.event for row in rows] == ["planned", "injected", "healed"]
+
+
+@pytest.mark.parametrize(
+    ("traits", "mortal"),
+    [(Traits(kills_later=True), []), (Traits(kills_later=True, operates=COPY), ["c1"])],
+    ids=["kills later", "reverts"],
+)
+def test_a_server_may_exit_later_because_of_its_earlier_state(
+    traits: Traits, mortal: list[str]
+) -> None:
+    stage = Watched((Node(name="c1", role="client", address="10.0.0.1"),))
+    schedule = Schedule(
+        faults=(Fault(id="f1", do="mine", target="c1", at_ns=0, for_ns=MILLISECOND),),
+        nemeses={"mine": Mine(traits)},
+        seed=1,
+        cluster=stage,
+        live=NoHolders(),
+        note=lambda row: None,
+    )
+    stage.schedule = schedule
+    asyncio.run(schedule.run(now_ns()))
+    assert schedule.mortal == mortal

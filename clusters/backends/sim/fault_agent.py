@@ -11,6 +11,7 @@ from holdfast.clusters.backends.sim.disk_faults import FreezeWrite, TornWrite, w
 from holdfast.clusters.backends.sim.event_loop import NodeLoop
 from holdfast.clusters.backends.sim.network import Link
 from holdfast.clusters.backends.sim.node_clock import Skew
+from holdfast.clusters.backends.sim.operations import Restore
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.json_value import Json
 
@@ -239,7 +240,7 @@ def _at_a_call(cluster: SimBackend, args: Args) -> Stops | FreezeWrite | TornWri
     raise EnvironmentFailed(f"simulator: no act={act} at call={call}, or not with these options")
 
 
-Active = Cut | Slow | Stops | FreezeWrite | Kill | TornWrite | Clock | Disturb | Order
+Active = Cut | Slow | Stops | FreezeWrite | Kill | TornWrite | Clock | Disturb | Order | Restore
 KINDS: dict[str, Callable[[SimBackend, Args], Active]] = {
     "cut": Cut,
     "link": _on_links,
@@ -253,4 +254,5 @@ KINDS: dict[str, Callable[[SimBackend, Args], Active]] = {
     "set_clock": Clock,
     "disturb": Disturb,
     "order": Order,
+    "operate": Restore,
 }

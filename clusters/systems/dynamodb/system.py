@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from holdfast.clusters.systems.dynamodb import PORT
 from holdfast.clusters.systems.dynamodb.table import HEADERS, NAMESPACE
+from holdfast.clusters.systems.operations import InMemory
 from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.presets import LEASE, kept
 from holdfast.clusters.systems.response import response
@@ -39,7 +40,7 @@ SHEET = {
 }
 
 
-class DynamoDb:
+class DynamoDb(InMemory):
     """A System; `SYSTEM` is the instance."""
 
     client = "holdfast.clusters.systems.dynamodb.client:client"

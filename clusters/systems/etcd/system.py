@@ -17,8 +17,9 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
+from pathlib import Path
 
-from holdfast.clusters.systems.etcd import PEER_PORT, PORT
+from holdfast.clusters.systems.etcd import PEER_PORT, PORT, membership, snapshots
 from holdfast.clusters.systems.etcd.json_gateway import (
     Body,
     NoAnswer,
@@ -27,6 +28,7 @@ from holdfast.clusters.systems.etcd.json_gateway import (
     Server,
     number,
 )
+from holdfast.clusters.systems.operations import KeepsFiles
 from holdfast.clusters.systems.options import choose, refuse_loopback
 from holdfast.clusters.systems.presets import LEASE_WITH_TOKENS
 from holdfast.harness.core.clock import SECOND
@@ -66,7 +68,7 @@ TOKENS = {
 }
 
 
-class Etcd:
+class Etcd(KeepsFiles):
     """A System; `SYSTEM` is the instance."""
 
     client = "holdfast.clusters.systems.etcd.client:client"
@@ -97,7 +99,6 @@ class Etcd:
         data = place.run_dir / "data" / node.name
         data.mkdir(parents=True, exist_ok=True, mode=0o700)
         election = int(chosen["election"])
-        cluster = ",".join(f"{s.name}={_url(s.address, PEER_PORT)}" for s in servers)
         argv = (
             self.binary,
             "--name", node.name,
@@ -106,8 +107,8 @@ class Etcd:
             "--advertise-client-urls", _url(node.address, PORT),
             "--listen-peer-urls", _url(node.address, PEER_PORT),
             "--initial-advertise-peer-urls", _url(node.address, PEER_PORT),
-            "--initial-cluster", cluster,
-            "--initial-cluster-state", "new",
+            "--initial-cluster", ",".join(f"{name}={url}" for name, url in _peers(servers).items()),
+            "--initial-cluster-state", "existing" if joins(place, node) else "new",
             "--initial-cluster-token", place.label,
             "--heartbeat-interval", str(election // 10),
             "--election-timeout", str(election),
@@ -116,6 +117,40 @@ class Etcd:
             *(["--enable-v2=true"] if chosen["v2"] == "yes" else []),
         )  # fmt: skip
         return Command(argv=argv, log=place.run_dir / "logs" / node.name / "etcd.log")
+
+    def operations(self, options: Mapping[str, str]) -> Mapping[str, str]:
+        """As `Operated`: all of them; snapshots with etcdctl."""
+        return {**super().operations(options), **snapshots.operations()}
+
+    async def position(self, server: Node, options: Mapping[str, str]) -> int | None:
+        """The revision of the member's store."""
+        said = await status(server.address)
+        return None if said is None else number(said["header"], "revision")
+
+    async def save_snapshot(self, server: Node, options: Mapping[str, str], to: Path) -> None:
+        """`etcdctl snapshot save` on one member."""
+        await snapshots.save(_url(server.address, PORT), to)
+
+    async def restore_snapshot(
+        self, node: Node, servers: Sequence[Node], place: Place, source: Path, to: Path
+    ) -> None:
+        """`etcdctl snapshot restore` for one member."""
+        await snapshots.restore(node.name, _peers(servers), place.label, source, to)
+
+    async def advance(self, servers: Sequence[Node], by: int) -> None:
+        """One write per revision, because its revision counts writes."""
+        await membership.write([server.address for server in servers], by)
+
+    async def remove_member(self, node: Node, servers: Sequence[Node]) -> str:
+        """Removes a member through another one."""
+        return await membership.remove(node.name, _others(node, servers))
+
+    async def add_member(self, node: Node, servers: Sequence[Node], place: Place) -> str:
+        """Adds a member through another one."""
+        id = await membership.add(_url(node.address, PEER_PORT), _others(node, servers))
+        joining(place, node).parent.mkdir(exist_ok=True)
+        joining(place, node).touch()
+        return id
 
     def precheck(self) -> str | None:
         """Why this machine cannot start it outside a container; None if it can."""
@@ -148,6 +183,24 @@ async def status(address: str) -> Body | None:
         return None
     finally:
         server.close()
+
+
+def joining(place: Place, node: Node) -> Path:
+    """A file that exists if a member was added and joins the others."""
+    return place.run_dir / "joining" / node.name
+
+
+def joins(place: Place, node: Node) -> bool:
+    """Whether a member was added while the others served."""
+    return joining(place, node).exists()
+
+
+def _peers(servers: Sequence[Node]) -> dict[str, str]:
+    return {server.name: _url(server.address, PEER_PORT) for server in servers}
+
+
+def _others(node: Node, servers: Sequence[Node]) -> list[str]:
+    return [server.address for server in servers if server.name != node.name]
 
 
 def _url(address: str, port: int) -> str:

@@ -18,6 +18,7 @@ from holdfast.clusters.systems.etcd import PORT as ETCD_PORT
 from holdfast.clusters.systems.etcd.system import KEPT
 from holdfast.clusters.systems.etcd.system import SYSTEM as ETCD
 from holdfast.clusters.systems.kubernetes import PORT
+from holdfast.clusters.systems.operations import KeepsFiles
 from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.presets import LEASE_WITH_TOKENS
 from holdfast.clusters.systems.response import response
@@ -45,12 +46,13 @@ SHEET = {
 }
 
 
-class Kubernetes:
+class Kubernetes(KeepsFiles):
     """A System; `SYSTEM` is the instance."""
 
     client = "holdfast.clusters.systems.kubernetes.client:client"
     libraries: Sequence[str] = ()
     ports: Sequence[int] = (PORT, ETCD_PORT, PEER_PORT)
+    no_members = "the stand-in for the API server does not replace members of its etcd"
 
     def promises(self, options: Mapping[str, str]) -> Promises:
         """What compare-and-replace on a consistent store can promise. Raises UsageError."""
@@ -76,6 +78,10 @@ class Kubernetes:
     def precheck(self) -> str | None:
         """Why this machine cannot start it outside a container; None if it can."""
         return ETCD.precheck()
+
+    async def position(self, server: Node, options: Mapping[str, str]) -> int | None:
+        """The revision of the member of etcd."""
+        return await ETCD.position(server, {})
 
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
         """Whether the API server responds and its member knows a leader."""

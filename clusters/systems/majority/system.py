@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from holdfast.clusters.systems.majority.options import KNOWN, quorum_of
+from holdfast.clusters.systems.operations import InMemory
 from holdfast.clusters.systems.presets import LEASE_WITH_TOKENS
 from holdfast.clusters.systems.reference.system import KEPT, known_options, status
 from holdfast.clusters.systems.reference.wire.frames import DEFAULT_PORT
@@ -41,7 +42,7 @@ SHEET = {
 }
 
 
-class MajoritySystem:
+class MajoritySystem(InMemory):
     """A System; `SYSTEM` is the instance."""
 
     client = "holdfast.clusters.systems.majority.client:client"

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from holdfast.clusters.systems.mariadb import PORT
 from holdfast.clusters.systems.mariadb.server import binary
+from holdfast.clusters.systems.operations import KeepsFiles
 from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.presets import CONNECTION, REACHED, kept
 from holdfast.harness.core.clock import SECOND
@@ -27,7 +28,7 @@ PROTOCOL = 10
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class MariaSystem:
+class MariaSystem(KeepsFiles):
     """A System over one server; `SYSTEM` has row locks, `GET_LOCK` user locks.
 
     `acquisition` is text.

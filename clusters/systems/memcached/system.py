@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from holdfast.clusters.systems.memcached import MARGIN_S, PORT
+from holdfast.clusters.systems.operations import InMemory
 from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.presets import LEASE
 from holdfast.clusters.systems.response import response
@@ -28,7 +29,7 @@ REACHED = ("partition", "pause", "kill", "clock")
 READY_WITHIN_S = 0.5
 
 
-class MemcachedSystem:
+class MemcachedSystem(InMemory):
     """A System over one server; `SYSTEM` is the instance."""
 
     client = "holdfast.clusters.systems.memcached.client:client"

@@ -18,6 +18,7 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.clusters.systems.nats import BUCKET, PEER_PORT, PORT, STATUS_PORT
+from holdfast.clusters.systems.operations import KeepsFiles
 from holdfast.clusters.systems.options import choose, refuse_loopback
 from holdfast.clusters.systems.presets import LEASE_WITH_TOKENS
 from holdfast.clusters.systems.response import response
@@ -48,12 +49,13 @@ SHEET = {
 }
 
 
-class NatsKv:
+class NatsKv(KeepsFiles):
     """A System; `SYSTEM` is the instance."""
 
     client = "holdfast.clusters.systems.nats.client:client"
     libraries: Sequence[str] = ("nats-py==2.16.0",)
     ports: Sequence[int] = (PORT, PEER_PORT, STATUS_PORT)
+    no_members = "Holdfast does not change the routes of its cluster"
 
     def promises(self, options: Mapping[str, str]) -> Promises:
         """All promises, except under clock steps. Raises UsageError: it has no options."""

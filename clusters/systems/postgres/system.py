@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from holdfast.clusters.systems.operations import KeepsFiles
 from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.postgres import PORT, deploy
-from holdfast.clusters.systems.presets import CONNECTION, REACHED, kept
+from holdfast.clusters.systems.presets import CONNECTION, REACHED, REVERTED, kept
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
@@ -27,7 +28,7 @@ whether clients reach the server through a pooler with transaction pooling."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PostgresSystem:
+class PostgresSystem(KeepsFiles):
     """A System over one server; clients use the first node.
 
     acquisition   as text, per scope
@@ -50,7 +51,7 @@ class PostgresSystem:
         chosen = self._chosen(options)
         scope = chosen.get("scope", next(iter(self.scopes)))
         tokens = chosen["tokens"] == "sequence"
-        keeps = kept(("any",)) | {"loss-notice": REACHED}
+        keeps = kept(("any", *REVERTED)) | {"loss-notice": REACHED}
         if tokens:
             flushed = ("partition", "pause", "clock") if scope in self.in_tx else ("any",)
             keeps |= {"token-order": flushed, "no-stale-write": flushed}

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from holdfast.clusters.systems.redis import PORT
 from holdfast.clusters.systems.redis.resp import Link, NoAnswer, NotSent, Refused
+from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.ports import Command, Node, Place
 
 BINARY = "redis-server"
@@ -19,6 +20,9 @@ PERSISTENCE: dict[str, tuple[str, ...]] = {
 }
 """Persistence of the server: as shipped (snapshots); a log of which every write is synced, one
 sync a second, or when the kernel writes it back; none."""
+LOGGED = [name for name, words in PERSISTENCE.items() if "yes" in words]
+TOKEN_SUFFIX = ":token"
+"""End of the key of a lock's token counter."""
 ANSWER_WITHIN_S = 0.5
 
 
@@ -55,3 +59,28 @@ async def said(address: str, port: int, *words: str) -> Sequence[str] | None:
     finally:
         link.close()
     return [str(part) for part in answer] if isinstance(answer, list) else [str(answer)]
+
+
+async def flush(server: Node, persistence: str) -> None:
+    """Saves the server's memory to its file, unless a log has every write. Errors:
+    EnvironmentFailed."""
+    if persistence in LOGGED:
+        return
+    if await said(server.address, PORT, "SAVE") != ["OK"]:
+        raise EnvironmentFailed(f"{server.name}: redis-server did not SAVE")
+
+
+async def counters(server: Node) -> int | None:
+    """The sum of all token counters; None without a response."""
+    names = await said(server.address, PORT, "KEYS", f"*{TOKEN_SUFFIX}")
+    if names is None:
+        return None
+    values = await said(server.address, PORT, "MGET", *names) if names else []
+    return None if values is None else sum(int(value) for value in values)
+
+
+async def advance(server: Node, by: int) -> None:
+    """Advances every token counter. Errors: EnvironmentFailed."""
+    for name in await said(server.address, PORT, "KEYS", f"*{TOKEN_SUFFIX}") or ():
+        if await said(server.address, PORT, "INCRBY", name, str(by)) is None:
+            raise EnvironmentFailed(f"{server.name}: no response to INCRBY")

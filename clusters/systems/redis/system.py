@@ -10,10 +10,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from holdfast.clusters.systems.operations import KeepsFiles
 from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.presets import LEASE
 from holdfast.clusters.systems.redis import PORT
-from holdfast.clusters.systems.redis.server import PERSISTENCE, missing, redis_server, said
+from holdfast.clusters.systems.redis.server import (
+    PERSISTENCE,
+    advance,
+    counters,
+    flush,
+    missing,
+    redis_server,
+    said,
+)
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.ports import Command, Leader, Node, Place
@@ -36,7 +45,7 @@ MISTAKES = {
 LIBRARIES = ("redis==8.1.0", "async-timeout==5.0.1")
 
 
-class Redis:
+class Redis(KeepsFiles):
     """One server; clients poll it. `tokens=counter` takes a number from a counter key."""
 
     client = "holdfast.clusters.systems.redis.client:client"
@@ -104,6 +113,19 @@ class Redis:
     def precheck(self) -> str | None:
         """Why this machine cannot start it outside a container; None if it can."""
         return missing()
+
+    async def flush(self, server: Node, options: Mapping[str, str]) -> None:
+        """SAVE, where no log has every write: the backup is what an operator would take."""
+        await flush(server, _chosen(options)["persistence"])
+
+    async def advance(self, servers: Sequence[Node], by: int) -> None:
+        """INCRBY of every token counter."""
+        await advance(servers[0], by)
+
+    async def position(self, server: Node, options: Mapping[str, str]) -> int | None:
+        """The sum of all token counters; None without `tokens=counter`."""
+        counts = _chosen(options)["tokens"] == "counter"
+        return await counters(server) if counts else None
 
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
         """Whether the server responds to PING."""

@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from holdfast.clusters.systems.operations import KeepsFiles
 from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.presets import LEASE, kept
 from holdfast.clusters.systems.redis import PORT
-from holdfast.clusters.systems.redis.server import missing, redis_server, said
+from holdfast.clusters.systems.redis.server import flush, missing, redis_server, said
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.ports import Command, Leader, Node, Place
@@ -24,12 +25,13 @@ from holdfast.harness.core.verdict import Promises
 OPTIONS = {"persistence": ("always", "stock", "none")}
 
 
-class RedlockSystem:
+class RedlockSystem(KeepsFiles):
     """A System; `SYSTEM` is the instance."""
 
     client = "holdfast.clusters.systems.redlock.client:client"
     libraries: Sequence[str] = ()
     ports: Sequence[int] = (PORT,)
+    no_members = "its servers do not know each other"
 
     def promises(self, options: Mapping[str, str]) -> Promises:
         """The promises with the chosen persistence. Raises UsageError."""
@@ -71,6 +73,10 @@ class RedlockSystem:
     def precheck(self) -> str | None:
         """Why this machine cannot start it outside a container; None if it can."""
         return missing()
+
+    async def flush(self, server: Node, options: Mapping[str, str]) -> None:
+        """SAVE, where no log has every write."""
+        await flush(server, choose("redlock", options, OPTIONS)["persistence"])
 
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
         """Whether the node responds to PING."""

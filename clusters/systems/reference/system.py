@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 
+from holdfast.clusters.systems.operations import KeepsFiles
 from holdfast.clusters.systems.presets import LEASE_WITH_TOKENS
 from holdfast.clusters.systems.reference.client.connection import Link, NoAnswer, NotSent
 from holdfast.clusters.systems.reference.locks.admission import PRIORITIES
@@ -104,11 +105,12 @@ def server_command(module: str, node: Node, place: Place, config: Mapping[str, o
     )
 
 
-class ReferenceSystem:
+class ReferenceSystem(KeepsFiles):
     """A System; `SYSTEM` is the instance. A mode of it has its own name, client and defaults."""
 
     libraries: Sequence[str] = ()
     ports: Sequence[int] = (DEFAULT_PORT,)
+    no_members = "the members of the reference service are fixed when it is deployed"
 
     def __init__(
         self,
@@ -175,6 +177,11 @@ class ReferenceSystem:
         }
         module = "holdfast.clusters.systems.reference.service.server"
         return server_command(module, node, place, config)
+
+    async def position(self, server: Node, options: Mapping[str, str]) -> int | None:
+        """The index of the last committed command that the node knows of."""
+        said = await status(server.address)
+        return None if said is None else int(said["commit"])
 
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
         """Whether the node responds and knows a leader."""

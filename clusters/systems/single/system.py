@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from holdfast.clusters.systems.operations import InMemory
 from holdfast.clusters.systems.presets import LEASE_WITH_TOKENS
 from holdfast.clusters.systems.reference.system import known_options, server_command, status
 from holdfast.clusters.systems.reference.wire.frames import DEFAULT_PORT
@@ -81,7 +82,7 @@ def lease_server(node: Node, place: Place, *, timed: bool = True) -> Command:
     return server_command("holdfast.clusters.systems.single.server", node, place, config)
 
 
-class SingleSystem:
+class SingleSystem(InMemory):
     """A System; `SYSTEM` is the instance."""
 
     client = "holdfast.clusters.systems.single.client:client"

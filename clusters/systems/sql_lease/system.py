@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from holdfast.clusters.systems.mariadb.system import SYSTEM as MARIADB_SERVER
 from holdfast.clusters.systems.mariadb.system import MariaSystem
+from holdfast.clusters.systems.operations import KeepsFiles
 from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.postgres.row.system import SYSTEM as POSTGRES_SERVER
 from holdfast.clusters.systems.postgres.system import PostgresSystem
@@ -25,7 +26,7 @@ KEPT = ("partition", "pause", "kill")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SqlLease:
+class SqlLease(KeepsFiles):
     """A System on the server of another one, whose files, port and libraries it has."""
 
     name: str

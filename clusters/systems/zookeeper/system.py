@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from holdfast.clusters.systems.operations import KeepsFiles
 from holdfast.clusters.systems.options import choose, refuse_loopback
 from holdfast.clusters.systems.presets import LEASE_WITH_TOKENS
 from holdfast.clusters.systems.response import response
@@ -52,12 +53,13 @@ KEPT = (
 )
 
 
-class ZooKeeper:
+class ZooKeeper(KeepsFiles):
     """A System; `SYSTEM` is the instance."""
 
     client = "holdfast.clusters.systems.zookeeper.client:client"
     libraries: Sequence[str] = ("kazoo==2.11.0",)
     ports: Sequence[int] = (PORT, FOLLOW_PORT, ELECTION_PORT)
+    no_members = "its members are fixed in its configuration file (no dynamic reconfiguration)"
 
     def promises(self, options: Mapping[str, str]) -> Promises:
         """What the recipe promises for a lock in a session. Raises UsageError."""

@@ -369,6 +369,10 @@ _NEMESES = {
     "disk-error": "fail syncs or writes with EIO or ENOSPC",
     "sync-lie": "report syncs as done without making them, then cut the power",
     "torn-write": "kill servers in the middle of a disk write, which stays incomplete",
+    "backup-restore": "take a backup of all servers, restore it later",
+    "rollback": "put the data of one server back to an earlier copy",
+    "replace-member": "remove a member; it joins again with an empty data folder",
+    "rolling-restart": "kill and start all servers, one after the other",
 }
 """Nemesis -> its summary; it is NEMESIS of the module of its name."""
 NEMESES: Table[NemesisRow] = Table(

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from holdfast import catalogue
+from holdfast.harness.core.fault_traits import Traits
 from holdfast.harness.core.ports import Suited
 from holdfast.harness.core.verdict import CLIENT_SIDE, Promises
 
@@ -25,20 +26,27 @@ Planned = tuple[str, Mapping[str, str]]
 
 def with_kinds(promises: Promises, planned: Collection[Planned] = ()) -> Promises:
     """The promises with every kind of fault by its name, CLIENT_SIDE replaced; "any" too, where
-    hardware lies in a `planned` fault."""
+    hardware lies, or an earlier state comes back, in a `planned` fault."""
     names = dict.fromkeys((*catalogue.NEMESES, *(name for name, _ in planned)))
     traits = {name: catalogue.NEMESES[name].traits for name in names}
     kinds = {
         CLIENT_SIDE: [n for n, kind in traits.items() if kind.on_connections or kind.in_client]
     }
-    lying = {name for name, options in planned if traits[name].lies_with(options)}
-    if lying:
-        kinds["any"] = [name for name, kind in traits.items() if not kind.lies | (name in lying)]
+    beyond = {name for name, options in planned if _beyond(traits[name], options)}
+    if beyond:
+        kinds["any"] = [
+            name for name, kind in traits.items() if name not in beyond and not _beyond(kind, {})
+        ]
     keeps = {
         prop: tuple(one for kind in kept for one in kinds.get(kind, (kind,)))
         for prop, kept in promises.keeps.items()
     }
     return replace(promises, keeps=keeps)
+
+
+def _beyond(kind: Traits, options: Mapping[str, str]) -> bool:
+    """Whether a fault takes from a service what it relies on: true hardware, its latest state."""
+    return kind.lies_with(options) or kind.reverts
 
 
 def with_resource(promises: Promises, mode: str) -> Promises:

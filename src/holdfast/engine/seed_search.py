@@ -93,9 +93,12 @@ class Ran:
 def in_memory(manifest: Manifest, *, validated: bool = False) -> Ran:
     """Run and judge a manifest in this process; EnvironmentFailed if the cluster did not start.
 
-    validated   validate each step of the servers too, if the system has a specification
+    validated   validate each step of the servers too, if the system has a specification and keeps
+                what is on its disks
     """
-    entry = catalogue.SYSTEMS[manifest.plan.system].specification if validated else ""
+    reverts = any(one.reverts for one in manifest.traits.values())
+    specified = validated and not reverts
+    entry = catalogue.SYSTEMS[manifest.plan.system].specification if specified else ""
     trace: list[object] | None = [] if entry else None
     begun_ns = time.process_time_ns()
     world = load(manifest.entries.backend)(manifest, trace=trace)

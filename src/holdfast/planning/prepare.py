@@ -46,7 +46,7 @@ from holdfast.harness.runs.directory import RunDir
 from holdfast.nemesis.compose import draw_all
 from holdfast.nemesis.targets import unknown_parts
 from holdfast.nemesis.user_nemesis import UserNemesis
-from holdfast.planning import offered_load, own_code, server_disks
+from holdfast.planning import offered_load, operations, own_code, server_disks
 from holdfast.planning.resolve import (
     Prepared,
     backend_options,
@@ -95,6 +95,7 @@ def prepared(plan: Plan) -> Prepared:
         *nemeses_elsewhere(plan),
         *out_of_reach(plan),
         *server_disks.problems(plan),
+        *operations.problems(found),
         *own_code.problems(plan),
         *unknown_asks(found),
     ]
@@ -288,8 +289,8 @@ def asks(found: Prepared) -> list[str]:
     without = {"token-order"} if found.promises.tokens == "none" else set()
     plan = found.plan
     traits = [catalogue.NEMESES[kind].traits for kind in kinds_of(plan)]
-    disks = any(one.loses_unsynced or one.hangs_disk for one in traits)
-    durable = ("durable-grants",) if disks else ()
+    undone = any(one.loses_unsynced or one.hangs_disk or one.operates for one in traits)
+    durable = ("durable-grants",) if undone else ()
     every = dict.fromkeys((*found.asks, *durable, *plan.must, *plan.require, *found.checkers))
     return [prop for prop in every if prop not in without]
 

@@ -28,6 +28,8 @@ class Scenario:
 
 HOSTS = ("local", "docker", "ssh")
 """Backends on which each node has a network of its own."""
+FILES_HERE = ("sim", "local", "local-proxy")
+"""Backends whose driver reaches the files of the servers."""
 
 SCENARIOS: dict[str, Scenario] = {
     "concurrent-acquisition": Scenario(says="6 clients compete for one lock, without faults"),
@@ -86,6 +88,9 @@ SCENARIOS: dict[str, Scenario] = {
     ),
     "disk-hang-leader": Scenario(
         says="the leader's disk takes no write for 2 leases, then for a moment", only=("local",)
+    ),
+    "restore-old-backup": Scenario(
+        says="a backup is restored on all servers while the lock is held", only=FILES_HERE
     ),
     "mtu-black-hole-leader": Scenario(
         says="the leader's small packets arrive at its peers, its large ones never do", only=HOSTS

@@ -28,7 +28,7 @@ from tests.checkers.correct_services.world import (
     World,
     terms_of,
 )
-from tests.checkers.faults import HANG, POWER
+from tests.checkers.faults import HANG, POWER, RESTORED
 
 BUSY_NS, SETTLED_NS, END_NS = 12 * SECOND, 40 * SECOND, 110 * SECOND
 MOST_CLIENTS = 6
@@ -351,21 +351,27 @@ def _merged(rows: list[Row]) -> Any:
     return merged[np.lexsort((merged["row"], merged["writer"], merged["t_inv"]))]
 
 
-DISKS = {"power": POWER, "disk-hang": HANG}
-MEASURED = {"power": ("cut_ns",), "disk-hang": ("frozen_ns",)}
+MORE = {"power": POWER, "disk-hang": HANG, "backup-restore": RESTORED}
+MEASURED = {
+    "power": ("cut_ns",),
+    "disk-hang": ("frozen_ns",),
+    "backup-restore": ("operated_ns",),
+}
 
 
 def _windows(worlds: Sequence[World], faults: Faults) -> list[Window]:
     spans = [("kill", "n1", begin, over) for begin, over in faults.down]
     # A server that loses power as it goes down keeps everything, because it is correct.
     spans += [("power", "n1", begin, begin + 1) for begin, _ in faults.down]
+    # And so does a service whose operators see to it that nothing is undone.
+    spans += [("backup-restore", "n1", begin, over) for begin, over in faults.down]
     spans += [window for world in worlds for window in world.windows]
     return [
         Window(
             id=f"w{n}", do=do, target="client" if node != "n1" else "leader", nodes=(node,),
             from_ns=begin + BASE_NS, to_ns=over + BASE_NS, effective=True,
             evidence={name: [begin + BASE_NS, over + BASE_NS] for name in MEASURED.get(do, ())},
-            traits=DISKS.get(do) or BEFORE[do],
+            traits=MORE.get(do) or BEFORE[do],
         )
         for n, (do, node, begin, over) in enumerate(spans)
     ]  # fmt: skip

@@ -61,7 +61,7 @@ class Hand:
         self.call(client, Op.RELEASE, attempt=attempt)
 
     def disk(self, do: str, meanwhile: Callable[[], object] = lambda: None) -> None:
-        """A fault of the server's disk."""
+        """A fault of the server's disk, or an operation on the server."""
         begin = self.step()
         meanwhile()
         self.world.windows.append((do, "n1", begin, self.step()))
@@ -136,6 +136,13 @@ def token_after_power_loss(hand: Hand) -> None:
     first = hand.granted(hand.a)
     hand.released(hand.a, first)
     hand.disk("power")
+    hand.granted(hand.b, hand.token)
+
+
+def token_after_operation(hand: Hand) -> None:
+    first = hand.granted(hand.a)
+    hand.released(hand.a, first)
+    hand.disk("backup-restore")
     hand.granted(hand.b, hand.token)
 
 
@@ -338,6 +345,7 @@ PLANTS: dict[str, Plant] = {
     "early-grant": Plant("session, lock-delay", "mutual-exclusion", early_grant),
     "lost-grant": Plant("lease", "durable-grants", lost_grant),
     "token-after-power-loss": Plant("lease", "durable-grants", token_after_power_loss),
+    "token-after-operation": Plant("lease", "durable-grants", token_after_operation),
     "revived-hold": Plant("queue", "durable-grants", revived_hold),
     "grant-before-sync": Plant("lease", "durable-grants", grant_before_sync),
     "token-repeated": Plant("lease", "token-order", token_repeated),

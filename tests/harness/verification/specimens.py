@@ -13,7 +13,7 @@ from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import CHANGED, Mode, Op, Status, Terms, spent
 from tests.checkers.certified import told
-from tests.checkers.faults import HANG, disk_fault, window
+from tests.checkers.faults import HANG, RESTORED, disk_fault, window
 from tests.checkers.shorthand import case, history, on
 from tests.checkers.test_livelock import storm
 
@@ -84,6 +84,7 @@ def _of(rule: str, prop: str, text: str, *terms: Terms, **more: Any) -> Specimen
 KILLED = {"windows": (window("kill", "c0", 3, 4, target="holder"),)}
 ONE_SERVER = {"resource": "fenced", "servers": "1"}
 NO_POWER = {"windows": (disk_fault(4.4, 4.6),), "options": ONE_SERVER}
+RESTORE = {"windows": (disk_fault(4.4, 4.6, traits=RESTORED),), "options": ONE_SERVER}
 NO_WRITE = {"windows": (disk_fault(1, 6, "n1", HANG),), "options": ONE_SERVER}
 DURABLE, LOST = "durable-grants", "0a?@1 0a+7@2 1a?@5 "
 QUERIES, EXCLUSION, NOTICE = "truthful-queries", "mutual-exclusion", "loss-notice"
@@ -105,6 +106,8 @@ SPECIMENS = (
     _of("lost-grant/promised", DURABLE, LOST + "1a+8@6", changes=NO_POWER),
     _of("lost-grant/proved", DURABLE, LOST + "1a+8@6 0n?@7 0n+@8", changes=NO_POWER),
     _of("token-after-power-loss", DURABLE, LOST + "1a+7@14", changes=NO_POWER),
+    _of("token-after-operation", DURABLE, LOST + "1a+7@14", changes=RESTORE),
+    _of("lost-grant/promised", DURABLE, LOST + "1a+8@6", changes=RESTORE),
     _of("revived-hold", DURABLE, "0a?@1 0a+7@2 0r?@3 0r+@4 0n?@5 0n+@6", changes=NO_POWER),
     _of("grant-before-sync", DURABLE, "0a?@2 0a+7@3", changes=NO_WRITE),
     _of("token-inversion", "token-order", "0a? 0a+7 0r? 0r+ 1a? 1a+5"),

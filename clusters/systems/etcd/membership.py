@@ -1,0 +1,63 @@
+"""An operator's requests to an etcd cluster by its JSON gateway: members, and empty writes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from holdfast.clusters.systems.etcd import PORT
+from holdfast.clusters.systems.etcd.json_gateway import (
+    Body,
+    NoAnswer,
+    NotSent,
+    Refused,
+    Server,
+    encoded,
+)
+from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.json_value import Json
+
+WITHIN_S = 2.0
+TRIES = 10
+AGAIN_S = 0.3
+KEY, AT_ONCE = "holdfast-advance", 32
+
+
+async def remove(name: str, others: Sequence[str]) -> str:
+    """Removes the member of a name; its id. Errors: EnvironmentFailed."""
+    members = (await _ask(others, "/v3/cluster/member/list", {})).get("members", [])
+    id = next((str(one["ID"]) for one in members if one.get("name") == name), "")
+    if not id:
+        raise EnvironmentFailed(f"etcd: no member is called {name}")
+    await _ask(others, "/v3/cluster/member/remove", {"ID": id})
+    return id
+
+
+async def add(peer_url: str, others: Sequence[str]) -> str:
+    """Adds a member by the URL of its peers; its id. Errors: EnvironmentFailed."""
+    added = await _ask(others, "/v3/cluster/member/add", {"peerURLs": [peer_url]})
+    return str(added["member"]["ID"])
+
+
+async def write(addresses: Sequence[str], times: int) -> None:
+    """Writes a key of no lock so many times. Errors: EnvironmentFailed."""
+    key = {"key": encoded(KEY), "value": encoded("")}
+    for done in range(0, times, AT_ONCE):
+        share = min(AT_ONCE, times - done)
+        await asyncio.gather(*(_ask(addresses, "/v3/kv/put", key) for _ in range(share)))
+
+
+async def _ask(others: Sequence[str], path: str, body: Mapping[str, Json]) -> Body:
+    """The response of the first member that carries it out; retried while there is no leader."""
+    why = "no other member"
+    for _ in range(TRIES):
+        for address in others:
+            server = Server(address, PORT)
+            try:
+                return await server.ask(path, body, WITHIN_S)
+            except (NotSent, NoAnswer, Refused) as error:
+                why = str(error)
+            finally:
+                server.close()
+        await asyncio.sleep(AGAIN_S)
+    raise EnvironmentFailed(f"etcd: {path.rpartition('/')[2]} failed: {why}")

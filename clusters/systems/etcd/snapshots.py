@@ -1,0 +1,61 @@
+"""Snapshots of etcd by its own command, etcdctl: saved from one member, restored for each."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.fault_traits import REPLACE, SNAPSHOT
+
+BINARY = "etcdctl"
+WITHIN_S = 30
+
+
+def operations() -> dict[str, str]:
+    """Snapshots and members, with the reason where etcdctl is missing (port `Operated`)."""
+    missing = shutil.which(BINARY) is None
+    return {
+        SNAPSHOT: "etcdctl is not installed: install etcd-client" if missing else "",
+        REPLACE: "",
+    }
+
+
+async def save(endpoint: str, to: Path) -> None:
+    """Saves a running member's store. Errors: EnvironmentFailed."""
+    await _etcdctl("--endpoints", endpoint, "snapshot", "save", str(to))
+
+
+async def restore(name: str, peers: Mapping[str, str], token: str, source: Path, to: Path) -> None:
+    """Makes the data folder of one member of a new cluster. Errors: EnvironmentFailed."""
+    await _etcdctl(
+        "snapshot", "restore", str(source),
+        "--name", name,
+        "--initial-cluster", ",".join(f"{peer}={url}" for peer, url in peers.items()),
+        "--initial-cluster-token", token,
+        "--initial-advertise-peer-urls", peers[name],
+        "--data-dir", str(to),
+    )  # fmt: skip
+
+
+async def _etcdctl(*words: str) -> None:
+    process = await asyncio.create_subprocess_exec(
+        BINARY,
+        *words,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, "ETCDCTL_API": "3"},
+    )
+    try:
+        _, errors = await asyncio.wait_for(process.communicate(), WITHIN_S)
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+        raise EnvironmentFailed(f"etcdctl {words[0]}: no end within {WITHIN_S} s") from None
+    if process.returncode:
+        last = errors.decode(errors="replace").strip().splitlines()[-1:]
+        raise EnvironmentFailed(f"etcdctl {' '.join(words[:4])}: {''.join(last)[:300]}")

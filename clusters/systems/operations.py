@@ -1,0 +1,40 @@
+"""What operators can do to the servers of most systems, as the port `Operated` declares it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from holdfast.harness.core.fault_traits import COPY, REPLACE, RESTART, SNAPSHOT
+from holdfast.harness.core.ports import Node
+
+NO_SNAPSHOT = "it has no snapshot command here: use via=copy"
+ONE_SERVER = "it has one server, so no other member can remove it"
+IN_MEMORY = "its servers keep everything in memory, so there is nothing to back up"
+
+
+class KeepsFiles:
+    """Mixin of a System whose servers keep their state in data/<node> of the run's folder.
+
+    no_members   why a member cannot be removed and added
+    """
+
+    no_members = ONE_SERVER
+
+    def operations(self, options: Mapping[str, str]) -> Mapping[str, str]:
+        """As `Operated`: copies and restarts; neither snapshots nor members."""
+        return {COPY: "", RESTART: "", SNAPSHOT: NO_SNAPSHOT, REPLACE: self.no_members}
+
+    async def flush(self, server: Node, options: Mapping[str, str]) -> None:
+        """Nothing: every write goes to a file."""
+
+    async def position(self, server: Node, options: Mapping[str, str]) -> int | None:
+        """None: it reports no number of its state."""
+        return None
+
+
+class InMemory(KeepsFiles):
+    """Mixin of a System whose servers lose everything when they stop."""
+
+    def operations(self, options: Mapping[str, str]) -> Mapping[str, str]:
+        """As `Operated`: restarts only."""
+        return {RESTART: "", COPY: IN_MEMORY, SNAPSHOT: IN_MEMORY, REPLACE: IN_MEMORY}

@@ -1,0 +1,86 @@
+"""Data folders of servers as an operator sees them: copied, compared, emptied."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+Files = Mapping[Path, tuple[int, int]]
+BLOCK = 1 << 16
+
+
+def files_in(folder: Path) -> Files:
+    """The regular files in a folder: relative path -> size and time of the last change."""
+    return {
+        path.relative_to(folder): (stat.st_size, stat.st_mtime_ns)
+        for path in _regular(folder)
+        for stat in (path.stat(),)
+    }
+
+
+def copy(folder: Path, to: Path) -> int:
+    """Copies folders and regular files with their modes, times and, as root, owners.
+
+    Returns the number of bytes in blocks that are not zero: databases allocate their logs long
+    before they write them.
+    """
+    to.mkdir(parents=True)
+    written = 0
+    for path in sorted(folder.rglob("*")):
+        there = to / path.relative_to(folder)
+        if path.is_symlink():
+            there.symlink_to(path.readlink())
+        elif path.is_dir():
+            there.mkdir()
+        elif path.is_file():
+            written += _copy_file(path, there)
+        else:
+            continue  # A socket or a pipe, which its server makes when it starts.
+        _same(path, there)
+    return written
+
+
+def _copy_file(path: Path, there: Path) -> int:
+    """Copies the blocks of a file that are not zero; holes stay holes."""
+    written = 0
+    with path.open("rb", buffering=0) as source, there.open("xb", buffering=0) as target:
+        size = os.fstat(source.fileno()).st_size
+        at = 0
+        while at < size:
+            try:
+                at = os.lseek(source.fileno(), at, os.SEEK_DATA)
+            except OSError as error:
+                if error.errno != errno.ENXIO:
+                    raise
+                break  # The rest is a hole.
+            block = os.pread(source.fileno(), BLOCK, at)
+            if block.strip(b"\0"):
+                os.pwrite(target.fileno(), block, at)
+                written += len(block)
+            at += len(block)
+        os.ftruncate(target.fileno(), size)
+    return written
+
+
+def _same(path: Path, there: Path) -> None:
+    stat = path.lstat()
+    if os.geteuid() == 0:
+        os.chown(there, stat.st_uid, stat.st_gid, follow_symlinks=False)
+    if not path.is_symlink():
+        shutil.copystat(path, there)
+
+
+def empty(folder: Path) -> None:
+    """Removes what is in a folder; the folder, which may be a mounted disk, stays."""
+    for entry in folder.iterdir():
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
+
+
+def _regular(folder: Path) -> Iterator[Path]:
+    return (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())

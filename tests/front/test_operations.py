@@ -1,0 +1,179 @@
+"""Operators' work in whole runs: restores, rollbacks, members replaced; what is refused before."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import holdfast as hf
+from holdfast import catalogue
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.fault_traits import OPERATIONS
+from holdfast.harness.core.loading import load
+from holdfast.harness.core.ports import Fault, Operated, View
+from holdfast.harness.plans.plan import Plan
+from holdfast.nemesis.targets import Unresolved
+from holdfast.planning import prepare
+from holdfast.planning.resolve import resolve
+from tests import needs
+from tests.front.faulted import in_empty_folder, the_fault
+
+
+def planned(
+    kind: str, system: str = "reference", backend: str = "local-proxy", **options: str
+) -> Plan:
+    """A plan with one kind of operation."""
+    return Plan(
+        system=system,
+        backend=backend,
+        workload="critical-section",
+        nemeses=((kind, options),),
+        time_ns=20 * SECOND,
+        seed=1,
+    )
+
+
+@pytest.mark.parametrize(
+    ("plan", "why"),
+    [
+        (planned("backup-restore", "memcached"), "memcached: its servers keep everything in mem"),
+        (planned("backup-restore", "single"), "single: its servers keep everything in memory"),
+        (planned("rollback", "none"), "none does not declare what operators can do"),
+        (planned("replace-member"), "the members of the reference service are fixed"),
+        (planned("replace-member", "redis"), "redis: it has one server, so no other member"),
+        (planned("backup-restore", via="snapshot"), "reference: it has no snapshot command here"),
+        (planned("backup-restore", via="tape"), "unknown value 'tape'"),
+        (planned("backup-restore", target="n1"), "it acts on all servers only"),
+        (planned("rollback", target="holder"), "target 'holder' is no server"),
+        (planned("backup-restore", backend="docker"), "servers must run on this machine"),
+        (planned("rolling-restart", backend="sim"), "does not run in the simulator"),
+        (planned("backup-restore", advance="9"), "its token counter cannot be advanced"),
+        (planned("backup-restore", "redis", advance="9"), "closes the servers to clients: use --b"),
+        (planned("backup-restore", "redis", advance="x"), "invalid number 'x'"),
+        (planned("backup-restore", "redis-sentinel"), "redis-sentinel does not declare"),
+    ],
+)
+def test_what_a_system_or_a_backend_cannot_do_is_refused_before_the_run(
+    plan: Plan, why: str
+) -> None:
+    with pytest.raises(UsageError, match=why):
+        prepare.complete(plan)
+
+
+@pytest.mark.parametrize("nodes", [1, 3])
+def test_a_member_is_replaced_where_others_remain(nodes: int) -> None:
+    plan = replace(planned("replace-member", "etcd"), nodes=nodes, backend="local")
+    needs.namespaces()
+    if nodes == 1:
+        with pytest.raises(UsageError, match="it needs at least 3 servers, not 1"):
+            prepare.complete(plan)
+    else:
+        assert {fault.target for fault in prepare.complete(plan).faults} <= {"leader|one", "one"}
+
+
+def test_every_operation_that_a_system_declares_has_a_name() -> None:
+    systems = {name: load(row.entry) for name, row in catalogue.SYSTEMS.items()}
+    told = {
+        name: system.operations({})
+        for name, system in systems.items()
+        if isinstance(system, Operated)
+    }
+    assert len(told) > 10
+    assert {word for words in told.values() for word in words} == set(OPERATIONS)
+
+
+def test_a_restore_of_some_servers_in_a_plan_is_skipped_with_the_reason() -> None:
+    nemesis = load(catalogue.NEMESES["backup-restore"].entry)
+    fault = Fault(id="f1", do="backup-restore", target="n1", at_ns=0, for_ns=SECOND)
+    view = View(nodes=[], leader=None, holders=[])
+    with pytest.raises(Unresolved, match="acts on all servers only"):
+        nemesis.requests(fault, view, random.Random(1))
+
+
+@pytest.mark.parametrize(
+    ("system", "kind", "promised"),
+    [
+        ("reference", "backup-restore", False),
+        ("reference", "rollback", False),
+        ("reference", "rolling-restart", True),
+        ("postgres-advisory", "backup-restore", True),
+    ],
+)
+def test_any_fault_does_not_mean_an_earlier_state(system: str, kind: str, promised: bool) -> None:
+    keeps = resolve(planned(kind, system)).promises.keeps["mutual-exclusion"]
+    assert bool({kind, "any"} & {*keeps}) == promised
+
+
+def simulated(do: str, seed: int) -> hf.Run:
+    """A run of the reference service in which one copy is put back after 4 s."""
+    return hf.simulate(nemesis=f"{do}:every=9s,for=4s", lease="1s", time="10s", seed=seed)
+
+
+def test_a_restored_reference_service_issues_its_tokens_again_in_the_simulator() -> None:
+    run = simulated("backup-restore", 1)
+    (fault,) = run.faults().itertuples()
+    assert fault.effective and fault.evidence["changed"] == ["n1", "n2", "n3"]
+    kinds = {row.kind for row in run.findings().itertuples()}
+    assert "token-after-operation" in kinds
+    assert not run.judgement["verdicts"][0]["promised"] and run.judgement["exit_code"] == 0
+
+
+def test_a_rollback_in_the_simulator_repeats_with_its_seed() -> None:
+    """The same seed gives the same run: a copy of a disk shares nothing with it."""
+    first, second = (simulated("rollback", 2) for _ in range(2))
+    assert first.judgement["verdicts"] == second.judgement["verdicts"]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_empty_folder(tmp_path, monkeypatch)
+
+
+def short(system: str, nemesis: str, **options: str) -> hf.Run:
+    """A run of 5 s on real servers."""
+    return hf.run(system=system, nemesis=nemesis, options=options, lease="1s", time="5s", seed=1)
+
+
+@pytest.mark.real_server
+@pytest.mark.usefixtures("here")
+def test_a_restored_snapshot_sets_the_revision_of_etcd_back() -> None:
+    needs.binary("etcd")
+    needs.binary("etcdctl")
+    run = short("etcd", "backup-restore:every=4s,for=1500ms,via=snapshot")
+    (fault,) = run.faults().itertuples()
+    position = fault.evidence["position"]
+    assert fault.effective and position["after"] < position["before"]
+    assert run.verdicts["token-order"] == hf.Verdict.VIOLATED
+    assert list(run.judgement["problems"]) == [] and run.judgement["exit_code"] in (0, 3)
+
+
+@pytest.mark.real_server
+@pytest.mark.usefixtures("here")
+def test_a_replaced_member_of_etcd_has_another_id_and_no_grant_is_lost() -> None:
+    needs.binary("etcd")
+    run = short("etcd", "replace-member:every=4s,for=500ms")
+    fault = the_fault(run)
+    (node,) = fault.evidence["removed"]
+    assert fault.evidence["removed"][node] != fault.evidence["added"][node]
+    assert run.verdicts["durable-grants"] != hf.Verdict.VIOLATED
+
+
+@pytest.mark.real_server
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("advance", [0, 1000])
+def test_a_restored_redis_sets_its_token_counters_back_unless_they_are_advanced(
+    advance: int,
+) -> None:
+    needs.binary("redis-server")
+    how = f"backup-restore:every=4s,for=1500ms,advance={advance}"
+    run = short("redis", how, tokens="counter")
+    (fault,) = run.faults().itertuples()
+    position = fault.evidence["position"]
+    assert fault.effective and position["saved"] <= position["after"] - advance < position["before"]
+    kinds = {row.kind for row in run.findings().itertuples()}
+    assert ("token-after-operation" in kinds) == (advance == 0)
+    assert run.judgement["exit_code"] in (0, 3)
