@@ -80,6 +80,8 @@ def test_the_allowed_rate_of_duplicates_is_itself_allowed(
     monkeypatch.setattr(gate, "clopper_pearson", lambda events, runs: edges)
     wasteful = run(purpose="efficiency", duplicates=3, grants=100)
     assert [one[0] for one in sentences([wasteful], duplicates=1.0)] == kinds
+    other = replace(wasteful, system="other")
+    assert [one[0] for one in sentences([wasteful, other], duplicates=1.0)] == 2 * kinds
 
 
 def test_coverage_of_half_of_the_baseline_is_not_lost_and_of_more_is() -> None:

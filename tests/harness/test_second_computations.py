@@ -147,3 +147,26 @@ def test_holders_are_those_of_all_rows_however_often_one_looks(tmp_path: Path, s
                 expected = [(at, n, "n7") for n, (at, _) in held.items()]
                 assert found == sorted(expected, reverse=True)
                 assert (live.grants, live.ops) == (grants, ops)
+
+
+def test_the_holders_of_all_writers_are_seen(tmp_path: Path) -> None:
+    live = Live(tmp_path)
+    for n in (1, 2, 3):
+        with Recorder(tmp_path, f"c{n}", {"node": f"n{n}"}) as recorder:
+            recorder.complete(recorder.invoke(Op.TRY, n, 0, attempt=n), Status.OK)
+    assert sorted(one.node for one in live.holds()) == ["n1", "n2", "n3"]
+
+
+def test_one_step_between_two_measurements_contradicts_all() -> None:
+    def taken(host_ns: int, offset_ns: int) -> Sample:
+        at = host_ns + offset_ns
+        return Sample(sent_ns=at, host_ns=host_ns, received_ns=at + 10)
+
+    # Within 1000 ns the clocks may drift apart by 1 ns, in a second by a million.
+    even, late = [taken(0, 0), taken(10**9, 500)], taken(1000, 100)
+    assert not HostClock(even, PPM).contradicted
+    stepped = HostClock([*even, late], PPM)
+    assert stepped.contradicted
+    at = np.array([0, 1000, 10**9], np.int64)
+    assert (stepped.earliest(at) - at).tolist() == [0, 0, 0]
+    assert (stepped.latest(at) - at).tolist() == [510, 510, 510]
