@@ -54,7 +54,8 @@ def csv_events(file: BinaryIO) -> Iterator[Event]:
     except UnicodeDecodeError as error:
         raise Malformed(reader.line_num + 1, f"not UTF-8: {error.reason}") from error
     except csv.Error as error:
-        raise Malformed(reader.line_num, f"invalid CSV: {error}") from error
+        # The line of the DictReader itself is that of its last whole row.
+        raise Malformed(reader.reader.line_num, f"invalid CSV: {error}") from error
     finally:
         text.detach()
     return _events(rows)
