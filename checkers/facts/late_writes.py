@@ -31,8 +31,8 @@ def late_writes(case: Case) -> Sequence[Late]:
     if "late_writes" not in case.memo:
         found, rows = table(case), resource_log.log(case).rows
         entry = found.of_id(column(case, "attempt")[rows])
-        written = (column(case, "f")[rows] == Op.SERVED_WRITE) & (entry >= 0)
-        write = np.flatnonzero(written & (found.ok | found.unknown)[entry])
+        write = np.flatnonzero((column(case, "f")[rows] == Op.SERVED_WRITE) & (entry >= 0))
+        write = write[(found.ok | found.unknown)[entry[write]]]
         over = may_have_ended(case)[entry[write]]
         which = write[column(case, "t_inv")[rows[write]] > over + case.error_ns]
         attempts = found.pick(entry[which])

@@ -45,23 +45,29 @@ def copy(folder: Path, to: Path) -> int:
 
 def _copy_file(path: Path, there: Path) -> int:
     """Copies the blocks of a file that are not zero; holes stay holes."""
-    written = 0
-    with path.open("rb", buffering=0) as source, there.open("xb", buffering=0) as target:
-        size = os.fstat(source.fileno()).st_size
-        at = 0
-        while at < size:
-            try:
-                at = os.lseek(source.fileno(), at, os.SEEK_DATA)
-            except OSError as error:
-                if error.errno != errno.ENXIO:
-                    raise
-                break  # The rest is a hole.
-            block = os.pread(source.fileno(), BLOCK, at)
-            if block.strip(b"\0"):
-                os.pwrite(target.fileno(), block, at)
-                written += len(block)
-            at += len(block)
-        os.ftruncate(target.fileno(), size)
+    written = at = 0
+    source = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        target = os.open(there, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            size = os.fstat(source).st_size
+            while at < size:
+                try:
+                    at = os.lseek(source, at, os.SEEK_DATA)
+                except OSError as error:
+                    if error.errno != errno.ENXIO:
+                        raise
+                    break  # The rest is a hole.
+                block = os.pread(source, BLOCK, at)
+                if block.strip(b"\0"):
+                    os.pwrite(target, block, at)
+                    written += len(block)
+                at += len(block)
+            os.ftruncate(target, size)
+        finally:
+            os.close(target)
+    finally:
+        os.close(source)
     return written
 
 

@@ -53,7 +53,7 @@ class Operator:
         self._agent = cluster.agent
         self._cluster = cluster
         self._begun: dict[str, Operation] = {}
-        self._ended: set[str] = set()
+        self._ended: list[str] = []
 
     async def ask(self, do: str, **args: object) -> Reply:
         """As `AgentLink.ask`."""
@@ -75,7 +75,7 @@ class Operator:
         if do in ("observe", "heal") and fault in self._begun:
             operation = self._begun[fault]
             if do == "heal" and fault not in self._ended:
-                self._ended.add(fault)
+                self._ended.append(fault)
                 await operation.end()
             evidence = {"effective": False, **operation.evidence}
             return {"t_ns": self._cluster.runtime.now(), "evidence": evidence}
@@ -258,7 +258,7 @@ class Restoring:
         empty(data)
         for entry in sorted((self._of.backup / node.name).iterdir()):
             shutil.move(entry, data / entry.name)
-        return sum(now.get(path) != then.get(path) for path in {*now, *then})
+        return sum(now.get(path) != then.get(path) for path in {**now, **then})
 
 
 class Replacing:

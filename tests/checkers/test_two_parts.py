@@ -38,6 +38,7 @@ LARGEST = (
     "slowest notice ms",
     "mutual waits",
     "power losses of a majority",
+    "operations on servers",
 )
 """Counts that are the largest of their kind, or of what strikes both parts."""
 
