@@ -93,11 +93,14 @@ def _beside(path: Path) -> Iterator[None]:
         # Of another folder, or of an older text: what an installed package has loaded stays.
         if name.partition(".")[0] in _OF_USERS:
             del sys.modules[name]
-    before = set(sys.modules)
+    before, written = set(sys.modules), sys.dont_write_bytecode
     sys.path.append(folder)
+    # The cached bytes of a module would be taken for those of its next text of the same second.
+    sys.dont_write_bytecode = True
     try:
         yield
     finally:
+        sys.dont_write_bytecode = written
         sys.path.remove(folder)
         _OF_USERS.update({name.partition(".")[0] for name in set(sys.modules) - before} & tops)
 

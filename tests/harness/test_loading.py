@@ -75,7 +75,7 @@ def test_a_file_is_executed_once_per_content_of_it_and_of_its_neighbours(tmp_pat
     written(tmp_path, helper_of_mine="N = 5\n")
     load_file(MODULE, path)
     assert load(f"{MODULE}:seen") == [5], "a neighbour changed within the same second"
-    assert str(tmp_path) not in sys.path
+    assert str(tmp_path) not in sys.path and not (tmp_path / "__pycache__").exists()
 
 
 def test_a_neighbour_of_the_same_name_in_another_folder_is_another_module(tmp_path: Path) -> None:

@@ -281,11 +281,9 @@ def fails(item: pytest.Item) -> bool:
 
 
 def watch(item: pytest.Item, probes: Probes) -> tuple[float, list[int]]:
-    """How long a test takes, and which mutants it can tell."""
-    begun = time.perf_counter()
-    if fails(item):
-        raise AssertionError(f"{item.nodeid} fails without any change")
-    return time.perf_counter() - begun, probes.taken()
+    """How long a test takes, and which mutants it can tell; a negative time if it fails."""
+    begun, failed = time.perf_counter(), fails(item)
+    return -1 if failed else time.perf_counter() - begun, probes.taken()
 
 
 class Fork:
@@ -318,7 +316,7 @@ class Fork:
 
 
 def learned(items: Sequence[pytest.Item], every: Sequence[Mutant], workers: int) -> list[Test]:
-    """All tests, with the mutants that they can tell."""
+    """The tests that pass with probes in the code, with the mutants that they can tell."""
 
     def work(worker: int) -> bytes:
         probes = put_probes_in(every)
@@ -327,10 +325,11 @@ def learned(items: Sequence[pytest.Item], every: Sequence[Mutant], workers: int)
     tests = []
     for worker, fork in enumerate([Fork(partial(work, worker)) for worker in range(workers)]):
         code, data = fork.ended()
-        assert code == 0, "the tests do not pass without a change"
+        assert code == 0, "the tests could not be run"
         tests += [
             Test(item, seconds, frozenset(told))
             for item, (seconds, told) in zip(items[worker::workers], json.loads(data), strict=True)
+            if seconds >= 0
         ]
     return tests
 
@@ -376,6 +375,10 @@ class Mutation:
         total = f"{len(self.chosen)} of {len(self.every)} mutants, {len(session.items)} tests"
         self.out.write(f"{total}, {sys.version}\n")
         tests = learned(session.items, self.every, self.workers)
+        passed = {test.item for test in tests}
+        for item in session.items:
+            if item not in passed:
+                self.out.write(f"left out, because it fails with probes: {item.nodeid}\n")
         others = []
         for worker in range(1, self.workers):
             child = os.fork()
