@@ -343,7 +343,7 @@ def test_next_to_a_violation_of_any_rule_checkers_and_verifier_agree() -> None:
 
 
 def test_next_to_a_planted_violation_checkers_and_verifier_agree() -> None:
-    outcome = compare(every_planted(PROVED, 1), 10, "planted")
+    outcome = compare(every_planted(PROVED, 1), 6, "planted")
     assert min(outcome["accepted"], outcome["refused"]) > 500
 
 

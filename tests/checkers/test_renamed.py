@@ -90,7 +90,7 @@ def kinds(prop: str, given: Case) -> Counter[tuple[str, str, int]]:
 def histories(chance: random.Random) -> Iterator[Case]:
     for _, one in (*of_every_rule(), *specimens()):
         yield one
-    for _ in range(60):
+    for _ in range(30):
         yield later(small(chance))
 
 
