@@ -39,6 +39,8 @@ from holdfast.harness.runs import registry
 from holdfast.planning import prepare
 from holdfast.planning.resolve import Prepared, system_options
 
+WORKERS_WITHIN_S = 10
+"""How long a campaign waits for the first worker of its scheduler."""
 SEEDS_A_TASK = 8
 """Simulated runs per task: they are so short that one task per run would cost more than the run."""
 RUNS, ATTEMPTS, JOURNAL = "runs", ".attempts", "journal.jsonl"
@@ -313,10 +315,12 @@ def _cluster(address: str) -> Iterator[Any]:
     except (OSError, ValueError, TimeoutError) as error:
         raise EnvironmentFailed(f"--scheduler {address}: connection failed: {error}") from error
     with client:
-        if not client.nthreads():
+        try:
+            client.wait_for_workers(1, timeout=WORKERS_WITHIN_S)
+        except TimeoutError as error:
             raise EnvironmentFailed(
                 f"--scheduler {address}: no workers; start one with dask worker {address}"
-            )
+            ) from error
         yield client
 
 
