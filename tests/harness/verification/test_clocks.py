@@ -45,7 +45,7 @@ def test_calls_become_earlier_and_answers_later_and_what_never_returned_stays_op
     clocks = Clocks([head, sample, {"host": "far", "whole": True}])
     inv, ret = [1_000, 0, 1_000], [1_000, 0, 0]
     clocks.widen("c1", inv, ret)
-    assert (inv[0] <= 100, ret[0] >= 120, inv[1], ret[1]) == (True, True, 0, 0)
+    assert 95 <= inv[0] <= 100 and 120 <= ret[0] <= 125 and (inv[1], ret[1]) == (0, 0)
     assert (inv[2] <= 100, ret[2]) == (True, 0)
     assert clocks.span("c1", 1_000, 1_000) == (inv[0], ret[0])
     assert clocks.whole
