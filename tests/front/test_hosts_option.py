@@ -62,6 +62,13 @@ def _scenario() -> object:
     return scenario_command
 
 
+def test_hosts_of_a_settings_file_are_no_matter_of_plans_of_other_backends(
+    capsys: Capture,
+) -> None:
+    Path("holdfast.toml").write_text('hosts = "hosts.toml"\n')
+    assert holdfast(capsys, "scenario", "owner-pause", "--dry-run").code == 0
+
+
 @pytest.mark.parametrize(
     ("words", "what"),
     [

@@ -33,6 +33,7 @@ SETTINGS = (
     "system", "backend", "workload", "resource", "nemesis", "nodes", "clients", "locks", "time",
     "lease", "hosts", "seed", "out",
 )  # fmt: skip
+HOSTS_HELP = "File that lists the machines of --backend ssh."
 FC = TypeVar("FC", bound=Callable[..., object] | click.Command)
 """What click decorates."""
 CONTEXT: dict[str, Json] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -114,10 +115,9 @@ def out_option() -> Callable[[FC], FC]:
 
 
 def hosts_option() -> Callable[[FC], FC]:
-    """`--hosts`, the file of the machines of --backend ssh."""
-    return setting(
-        "--hosts", show_default="none", help="File that lists the machines of --backend ssh."
-    )
+    """`--hosts` of a command whose backend stands in a plan: no setting, which would be refused for
+    every plan of another backend."""
+    return click.option("--hosts", help=HOSTS_HELP)
 
 
 paths_argument = click.argument(

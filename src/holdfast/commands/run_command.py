@@ -13,10 +13,10 @@ from typing import Any
 import click
 
 from holdfast.commands.options import (
+    HOSTS_HELP,
     SETTINGS,
     Command,
     Whole,
-    hosts_option,
     name_of,
     on_command_line,
     out_option,
@@ -56,7 +56,7 @@ IS_PYTHON = re.compile(r".+\.py:\w+")
     help="Where the nodes run: local, local-proxy, docker, ssh or sim.",
     shell_complete=name_of("backends"),
 )
-@hosts_option()
+@setting("--hosts", show_default="none", help=HOSTS_HELP)
 @setting(
     "--workload",
     default="critical-section",
