@@ -1,4 +1,4 @@
-"""Either a violation is found, or the order of its log is accepted: never both, hardly neither.
+"""Where a violation of a log is found, the order of the log proves nothing to the verifier.
 
 Logs of a resource at random, of a few attempts whose grants overlap or only touch, with tokens in
 any order: the order that would prove that a property holds is given to the verifier whether or not
