@@ -52,16 +52,8 @@ class Watched(Nodes):
         return {"t_ns": now_ns(), "evidence": evidence}
 
 
-@pytest.mark.parametrize(
-    ("traits", "resting", "paused"),
-    [(STOPS, [], ["c1"]), (KILLS, ["c1"], []), (NEITHER, [], [])],
-    ids=["stops", "kills", "neither"],
-)
-def test_a_node_is_no_target_for_holders_while_a_fault_stops_it(
-    traits: Traits, resting: list[str], paused: list[str]
-) -> None:
-    stage = Watched((Node(name="c1", role="client", address="10.0.0.1"),), restart=resting)
-    rows: list[FaultRow] = []
+def carried_out(stage: Watched, traits: Traits, rows: list[FaultRow]) -> Schedule:
+    """The schedule of one fault with these traits, after it."""
     schedule = Schedule(
         faults=(Fault(id="f1", do="mine", target="c1", at_ns=0, for_ns=MILLISECOND),),
         nemeses={"mine": Mine(traits)},
@@ -72,6 +64,20 @@ def test_a_node_is_no_target_for_holders_while_a_fault_stops_it(
     )
     stage.schedule = schedule
     asyncio.run(schedule.run(now_ns()))
+    return schedule
+
+
+@pytest.mark.parametrize(
+    ("traits", "resting", "paused"),
+    [(STOPS, [], ["c1"]), (KILLS, ["c1"], []), (NEITHER, [], [])],
+    ids=["stops", "kills", "neither"],
+)
+def test_a_node_is_no_target_for_holders_while_a_fault_stops_it(
+    traits: Traits, resting: list[str], paused: list[str]
+) -> None:
+    stage = Watched((Node(name="c1", role="client", address="10.0.0.1"),), restart=resting)
+    rows: list[FaultRow] = []
+    schedule = carried_out(stage, traits, rows)
     assert stage.seen == [(do, resting, paused) for do in ("strike", "observe", "heal")]
     assert (sorted(schedule.resting), schedule.paused, schedule.active) == ([], [], 0)
     assert stage.started == resting
@@ -87,14 +93,4 @@ def test_a_server_may_exit_later_because_of_its_earlier_state(
     traits: Traits, mortal: list[str]
 ) -> None:
     stage = Watched((Node(name="c1", role="client", address="10.0.0.1"),))
-    schedule = Schedule(
-        faults=(Fault(id="f1", do="mine", target="c1", at_ns=0, for_ns=MILLISECOND),),
-        nemeses={"mine": Mine(traits)},
-        seed=1,
-        cluster=stage,
-        live=NoHolders(),
-        note=lambda row: None,
-    )
-    stage.schedule = schedule
-    asyncio.run(schedule.run(now_ns()))
-    assert schedule.mortal == mortal
+    assert carried_out(stage, traits, []).mortal == mortal
