@@ -1,6 +1,6 @@
 """Small histories whose verdicts are kept in `recorded_verdicts.txt`, and what is kept of them.
 
-    python -m tests.checkers.corpus    writes that file anew: after a change that is meant
+After a change that is meant, `python -m tests.checkers.recorded_verdicts` writes that file again.
 
 One line per group of histories: how many of each verdict, and a digest per history of all that was
 said of it: verdicts, findings, certificates, counts, evidence, and the verifier's answers, with

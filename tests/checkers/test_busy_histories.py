@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from tests.checkers.busy_histories import busy
-from tests.checkers.corpus import CHECKERS
+from tests.checkers.recorded_verdicts import CHECKERS
 from tests.checkers.test_near_misses import later
 
 

@@ -1,7 +1,7 @@
 """What is said of many small histories is what was said of them when it was last looked at.
 
 No verdict, finding, certificate, count or refusal changes unnoticed. What they are worth is the
-other tests' subject; here a change that is meant is one command: `python -m tests.checkers.corpus`.
+other tests' subject. A change that is meant: `python -m tests.checkers.recorded_verdicts`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from functools import cache
 
 import pytest
 
-from tests.checkers.corpus import RECORDED, groups, line
+from tests.checkers.recorded_verdicts import RECORDED, groups, line
 
 KNOWN = {each.partition(":")[0]: each for each in RECORDED.read_text().splitlines()}
 cases_of = cache(groups)
