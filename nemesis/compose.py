@@ -10,6 +10,7 @@ from holdfast.harness.core.durations import duration_text
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.ports import Fault, Nemesis
 from holdfast.harness.core.seeds import stream
+from holdfast.harness.plans.plan import armed
 from holdfast.nemesis.options import unknown
 from holdfast.nemesis.timetable import EVERY_NS, lease_ns
 
@@ -41,12 +42,16 @@ def draw_all(
         try:
             rng = stream(seed, "nemesis", index, name)
             paced = {**_pace(len(specs), options, span_ns), **options}
-            faults = entries[name].draw(rng, paced, span_ns - later_ns)
+            when, within_ns = armed(paced)
+            faults = entries[name].draw(rng, paced, span_ns - later_ns - within_ns)
         except UsageError as error:
             problems += error.problems
             continue
         # A fault goes by the name that the plan has for its nemesis, so that a plan repeats it.
-        drawn += [replace(one, do=name, at_ns=one.at_ns + later_ns) for one in faults]
+        drawn += [
+            replace(one, do=name, at_ns=one.at_ns + later_ns, when=when, within_ns=within_ns)
+            for one in faults
+        ]
     if problems:
         raise UsageError(*problems)
     drawn.sort(key=lambda fault: (fault.at_ns, fault.do))

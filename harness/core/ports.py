@@ -64,6 +64,8 @@ class Fault:
     target   a role ("leader", "holder", "one", "majority", "minority", "all", "resource") or node
              names joined by "+"; resolved when the fault is due
     params   other parameters of the nemesis: shape, step, rate ...; all sampled before the run
+    when     an event (`plans.events`): from `at_ns` on the fault waits for the next one, at most
+             `within_ns`, and begins then; "": it begins at `at_ns`
     """
 
     id: str
@@ -72,6 +74,8 @@ class Fault:
     at_ns: int
     for_ns: int
     params: Mapping[str, str] = field(default_factory=dict)
+    when: str = ""
+    within_ns: int = 0
 
 
 class Leader(NamedTuple):

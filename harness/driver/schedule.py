@@ -13,12 +13,14 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from holdfast.harness.core.clock import MILLISECOND, SECOND, now_ns
+from holdfast.harness.core.durations import duration_text
 from holdfast.harness.core.errors import AgentLost, EnvironmentFailed, NoAnswer
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.ports import Fault, Leader, Nemesis, Node, View
 from holdfast.harness.core.seeds import stream
 from holdfast.harness.core.waiting import sleep_until
 from holdfast.harness.history.current_holders import Hold
+from holdfast.harness.plans.events import Event, event
 from holdfast.harness.runs.journal import FaultRow
 
 HOLDER_WITHIN_NS = 3 * SECOND
@@ -55,11 +57,19 @@ class Stage(Protocol):
 
 
 class Holders(Protocol):
-    """The present holders, the latest grant first; `news` waits until they may have changed."""
+    """The present holders, the latest grant first; `news` waits until they may have changed.
+
+    happened   how often an event happened so far, and when it did last; `changes` waits until one
+               may have
+    """
 
     def holds(self) -> Sequence[Hold]: ...
 
     async def news(self) -> None: ...
+
+    def happened(self, what: Event) -> tuple[int, int]: ...
+
+    async def changes(self) -> None: ...
 
 
 @dataclass(slots=True)
@@ -88,6 +98,8 @@ class Schedule:
     """nodes that a fault may kill at any time until it heals, once per fault"""
     paused: list[str] = field(default_factory=list)
     """nodes that a fault has paused, once per fault"""
+    _event_ns: dict[str, int] = field(default_factory=dict)
+    """when the event happened that a fault waited for"""
     _unknown: set[str] = field(default_factory=set)
     """faults whose injection had no response: they may have been in effect at any time since"""
 
@@ -96,6 +108,8 @@ class Schedule:
         self.start_ns = start_ns
         for fault in self.faults:
             params = dict(fault.params)
+            if fault.when:
+                params |= {"when": fault.when, "within": duration_text(fault.within_ns)}
             self.note(_row(fault, "planned", at_ns=fault.at_ns, for_ns=fault.for_ns, params=params))
         works = [asyncio.ensure_future(self._one(fault)) for fault in self.faults]
         try:
@@ -107,14 +121,23 @@ class Schedule:
             raise
 
     async def _one(self, fault: Fault) -> None:
-        await sleep_until(self.start_ns + fault.at_ns, self.now)
+        begin_ns = self.start_ns + fault.at_ns
+        await sleep_until(begin_ns, self.now)
+        if fault.when:
+            event_ns = await self._awaited(fault)
+            if not event_ns:
+                within = duration_text(fault.within_ns)
+                self._note(fault, "skipped", f"no {fault.when} within {within}")
+                self.done += 1
+                return
+            self._event_ns[fault.id], begin_ns = event_ns, self.now()
         nodes: list[str] = []
         try:
             nodes = await self._inject(fault)
             if nodes:
                 self.active += 1
                 if fault.id not in self._unknown:
-                    await sleep_until(self.start_ns + fault.at_ns + fault.for_ns, self.now)
+                    await sleep_until(begin_ns + fault.for_ns, self.now)
         except AgentLost as lost:
             self._note(fault, "failed", str(lost))
             raise
@@ -133,6 +156,19 @@ class Schedule:
                 self.active -= 1
             self.done += 1
 
+    async def _awaited(self, fault: Fault) -> int:
+        """The time of the first event, from now on, that the fault waits for; 0: none came."""
+        what = event(fault.when)
+        before, _ = self.live.happened(what)
+        deadline = self.now() + fault.within_ns
+        while (left_ns := deadline - self.now()) > 0:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.live.changes(), left_ns / SECOND)
+            count, event_ns = self.live.happened(what)
+            if count > before:
+                return event_ns
+        return 0
+
     async def _inject(self, fault: Fault) -> list[str]:
         """Resolves the target and injects the fault; [] if the target could not be resolved."""
         nemesis = self.nemeses[fault.do]
@@ -145,6 +181,8 @@ class Schedule:
             return []
         nodes: list[str] = []
         evidence: dict[str, Json] = {}
+        if fault.id in self._event_ns:
+            evidence["after_event_ns"] = self.now() - self._event_ns[fault.id]
         t_ns = 0
         before_ns = self.now()
         for request in requests:

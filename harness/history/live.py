@@ -12,6 +12,7 @@ import numpy as np
 from holdfast.harness.core.operations import ROW_BYTES, Op, Status
 from holdfast.harness.history.current_holders import LOOK_S, CurrentHolds, Hold
 from holdfast.harness.history.reader import Header, read_header, rows_at, segment_files
+from holdfast.harness.plans.events import Event, Events
 from holdfast.harness.recording.segments import HEADER_BYTES, READY
 
 LOOK_ROWS = 512
@@ -38,6 +39,7 @@ class Live:
         self._shift_ns = shift_ns
         self._cursors: dict[Path, _Cursor] = {}
         self._current = CurrentHolds()
+        self._events = Events()
         self.ops = 0
 
     @property
@@ -66,9 +68,16 @@ class Live:
         self.look()
         return self._current.holds()
 
+    def happened(self, what: Event) -> tuple[int, int]:
+        """How often an event happened so far, and when it did last (ns; 0: never)."""
+        self.look()
+        return self._events.happened(what)
+
     async def news(self) -> None:
         """Returns when there may be new rows: files do not notify, so they are polled."""
         await asyncio.sleep(LOOK_S)
+
+    changes = news
 
     def look(self) -> None:
         """Read what was written since the last read."""
@@ -80,32 +89,43 @@ class Live:
                 pass
 
     def _follow(self, cursor: _Cursor) -> bool:
-        """Process the next rows of one segment; True if there may be more."""
-        first = min([cursor.read, *cursor.pending])
-        at = HEADER_BYTES + first * ROW_BYTES
-        rows = rows_at(cursor.header.path, at, LOOK_ROWS)
-        empty = np.flatnonzero(rows["status"] == Status.EMPTY)
-        rows = rows[: empty[0]] if len(empty) else rows
+        """Process what is new in one segment; True if there may be more."""
+        path = cursor.header.path
         node = str(cursor.header.meta.get("node", cursor.header.writer))
         pending = []
-        for n, row in enumerate(rows, first):
-            if n < cursor.read and n not in cursor.pending:
-                continue
-            if n >= cursor.read:
-                self.ops += 1
-                if row["f"] in (Op.RELEASE, Op.LOST, Op.FORCE_UNLOCK):
-                    self._current.end(int(row["attempt"]))
-                elif row["f"] == Op.CLOSED:
-                    self._current.close(int(row["process"]))
-            if row["f"] in (Op.ACQUIRE, Op.TRY):
-                if row["status"] == Status.INVOKED:
-                    pending.append(n)
-                elif row["status"] == Status.OK:
-                    self._grant(row, node)
-        fresh = first + len(rows) - cursor.read
+        for n in cursor.pending:
+            row = rows_at(path, HEADER_BYTES + n * ROW_BYTES, 1)[0]
+            if row["status"] == Status.INVOKED:
+                pending.append(n)
+            else:
+                self._answered(row, node)
+        rows = rows_at(path, HEADER_BYTES + cursor.read * ROW_BYTES, LOOK_ROWS)
+        empty = np.flatnonzero(rows["status"] == Status.EMPTY)
+        rows = rows[: empty[0]] if len(empty) else rows
+        for n, row in enumerate(rows, cursor.read):
+            self._begun(row, node)
+            if row["status"] == Status.INVOKED:
+                pending.append(n)
+            else:
+                self._answered(row, node)
         cursor.pending = pending
-        cursor.read += max(0, fresh)
-        return len(rows) == LOOK_ROWS and fresh > 0
+        cursor.read += len(rows)
+        return len(rows) == LOOK_ROWS
+
+    def _begun(self, row: np.void, node: str) -> None:
+        """A call was made, or a notice came."""
+        self.ops += 1
+        self._events.add(row["f"], Status.INVOKED, int(row["t_inv"]) + self._shift_ns(node))
+        if row["f"] in (Op.RELEASE, Op.LOST, Op.FORCE_UNLOCK):
+            self._current.end(int(row["attempt"]))
+        elif row["f"] == Op.CLOSED:
+            self._current.close(int(row["process"]))
+
+    def _answered(self, row: np.void, node: str) -> None:
+        """A call has its outcome."""
+        self._events.add(row["f"], row["status"], int(row["t_ret"]) + self._shift_ns(node))
+        if row["f"] in (Op.ACQUIRE, Op.TRY) and row["status"] == Status.OK:
+            self._grant(row, node)
 
     def _grant(self, row: np.void, node: str) -> None:
         hold = Hold(

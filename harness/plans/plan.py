@@ -18,6 +18,7 @@ from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.ports import Fault
 from holdfast.harness.core.verdict import PROPERTIES
+from holdfast.harness.plans import events
 
 SCHEMA = "holdfast-plan/1"
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
@@ -26,6 +27,8 @@ FILE = re.compile(r"[^,+|]+\.py:[A-Za-z_][A-Za-z0-9_]*")
 OWN = re.compile(r".+\.py:[A-Za-z_][A-Za-z0-9_]*|.+\.toml")
 """A user's system: a class in a file, mylock.py:MyLock, or a [system] table, mylock.toml."""
 
+WITHIN = "3s"
+"""How long a fault with `when` waits for its event, if it does not say."""
 OF_PATHS = ("hierarchy",)
 """Workloads whose locks are roots of hierarchies."""
 
@@ -293,6 +296,7 @@ def _faults(rows: Sequence[object], known: Known, where: str) -> Sequence[Fault]
             if do not in known.nemeses and not FILE.fullmatch(do):
                 raise UsageError(suggest(do, known.nemeses, "nemesis"))
             at_ns, for_ns = (duration_ns(given.pop(key)) for key in ("at", "for"))
+            when, within_ns = armed(given)
             fault = Fault(
                 id=ident,
                 do=do,
@@ -300,6 +304,8 @@ def _faults(rows: Sequence[object], known: Known, where: str) -> Sequence[Fault]
                 at_ns=at_ns,
                 for_ns=for_ns,
                 params=given,
+                when=when,
+                within_ns=within_ns,
             )
             found.append(fault)
         except UsageError as error:
@@ -307,6 +313,17 @@ def _faults(rows: Sequence[object], known: Known, where: str) -> Sequence[Fault]
     if problems:
         raise UsageError(*problems)
     return tuple(found)
+
+
+def armed(given: dict[str, str]) -> tuple[str, int]:
+    """Takes from a fault or nemesis the event it waits for, and how long it does at most; "", 0 if
+    it waits for none. Errors: UsageError."""
+    when, within = given.pop("when", ""), given.pop("within", "")
+    if within and not when:
+        raise UsageError("within without when: name the event, as in when=acquire:ok")
+    if when and when not in events.KNOWN:
+        raise UsageError(suggest(when, events.KNOWN, "event"))
+    return when, positive_ns(within or WITHIN) if when else 0
 
 
 def to_toml(plan: Plan, *, exact: bool) -> str:
@@ -329,6 +346,8 @@ def to_toml(plan: Plan, *, exact: bool) -> str:
     for fault in plan.faults:
         times = {"at": duration_text(fault.at_ns), "for": duration_text(fault.for_ns)}
         head = {"id": fault.id, "do": fault.do, "target": fault.target}
+        if fault.when:
+            times |= {"when": fault.when, "within": duration_text(fault.within_ns)}
         lines += _table("[[fault]]", {**head, **times, **fault.params})
     return "\n".join(lines) + "\n"
 

@@ -69,6 +69,9 @@ def fault(do: str, target: str, at_ms: int, for_ms: int, **params: str) -> Fault
 
 
 HOLDER_PAUSED = fault("pause", "holder", 300, 1500)
+KILLED_AT_ITS_GRANT = replace(
+    fault("kill", "holder", 300, 900), when="acquire:ok", within_ns=1000 * MILLISECOND
+)
 
 PLANS = {
     "grant": Told(
@@ -147,6 +150,12 @@ PLANS = {
         answers=frozenset({"served-write fail"}),
         verdicts={"no-stale-write": "HOLDS", "mutual-exclusion": "HOLDS"},
         effective=frozenset({"pause"}),
+    ),
+    "a holder killed at its grant": Told(
+        plan=small("reference", 3500, KILLED_AT_ITS_GRANT, gap_ms="50"),
+        answers=frozenset({"acquire ok", "release ok"}),
+        verdicts={"mutual-exclusion": "HOLDS", "token-order": "HOLDS"},
+        effective=frozenset({"kill"}),
     ),
     "a holder cut off": Told(
         plan=small(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from holdfast.harness.core.ports import Leader, Node
 from holdfast.harness.history.current_holders import Hold
+from holdfast.harness.plans.events import Event
 
 
 @dataclass
@@ -34,3 +35,8 @@ class NoHolders:
 
     async def news(self) -> None:
         return
+
+    def happened(self, what: Event) -> tuple[int, int]:
+        return 0, 0
+
+    changes = news

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from dataclasses import replace
 
 import pytest
 
@@ -63,7 +64,7 @@ def test_a_plan_written_out_reads_back_the_same() -> None:
         seed=7,
         options={"persistence": "stock"},
         nemeses=(("pause", {"target": "holder", "for": "3s"}),),
-        faults=(fault,),
+        faults=(fault, replace(fault, id="f2", when="release:sent", within_ns=SECOND)),
     )
     assert parse(tomllib.loads(to_toml(plan, exact=False)), KNOWN) == plan
     exact = parse(tomllib.loads(to_toml(plan, exact=True)), KNOWN)

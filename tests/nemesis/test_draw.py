@@ -443,3 +443,17 @@ def test_limits_of_processes_are_those_of_servers(
     assert {name: args[name] for name in asked} == asked
     with pytest.raises(UsageError, match="'holder' is no server: it acts on servers only"):
         module.NEMESIS.draw(random.Random(1), {"target": "holder"}, 60 * SECOND)
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_faults_of_any_kind_wait_for_an_event_and_heal_before_the_end(name: str) -> None:
+    timed = draw_all([(name, {})], ENTRIES, 3, 40 * S)
+    within = {"when": "acquire:ok", "within": "9s"}
+    faults = draw_all([(name, within)], ENTRIES, 3, 40 * S)
+    assert len(faults) in range(1, len(timed) + 1)
+    for fault in faults:
+        assert (fault.when, fault.within_ns) == ("acquire:ok", 9 * S)
+        assert fault.at_ns + fault.within_ns + fault.for_ns <= 40 * S
+        assert not {"when", "within"} & set(fault.params)
+    with pytest.raises(UsageError, match="unknown event"):
+        draw_all([(name, {"when": "never"})], ENTRIES, 3, 40 * S)

@@ -8,6 +8,7 @@ from typing import Any
 
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.history.current_holders import LOOK_S, CurrentHolds, Hold
+from holdfast.harness.plans.events import Events
 from holdfast.harness.recording.segments import Recorder
 
 GRANTS = (Op.ACQUIRE, Op.TRY)
@@ -25,7 +26,10 @@ class LiveRows:
         self.holds = self.current.holds
         self.ops = 0
         self.told: dict[str, int] = {}
+        self._events = Events()
+        self.happened = self._events.happened
         self._news: list[asyncio.Future[None]] = []
+        self._changes: list[asyncio.Future[None]] = []
 
     @property
     def grants(self) -> int:
@@ -41,19 +45,36 @@ class LiveRows:
 
     async def news(self) -> None:
         """Returns at the first look after the next grant: as on hosts, one look in LOOK_S."""
+        await self._next(self._news)
+
+    async def changes(self) -> None:
+        """The same after the next row, or answer to one."""
+        await self._next(self._changes)
+
+    async def _next(self, waiting: list[asyncio.Future[None]]) -> None:
         loop = asyncio.get_running_loop()
         news: asyncio.Future[None] = loop.create_future()
-        self._news.append(news)
+        waiting.append(news)
         await news
         await asyncio.sleep(LOOK_S - loop.time() % LOOK_S)
 
     def grant(self, hold: Hold) -> None:
         """An acquire was answered ok."""
         self.current.grant(hold)
-        waiting, self._news = self._news, []
-        for news in waiting:
-            if not news.done():
-                news.set_result(None)
+        _settle(self._news)
+
+    def add(self, op: int, outcome: int, t_ns: int) -> None:
+        """A row was begun or answered."""
+        self._events.add(op, outcome, t_ns)
+        if self._changes:
+            _settle(self._changes)
+
+
+def _settle(waiting: list[asyncio.Future[None]]) -> None:
+    for news in waiting:
+        if not news.done():
+            news.set_result(None)
+    waiting.clear()
 
 
 class SimRecorder:
@@ -72,6 +93,7 @@ class SimRecorder:
         self._live = live
         self._kept = Recorder(None, writer, meta, now)
         self._asked: dict[int, tuple[int, int]] = {}
+        self._calls: dict[int, Op] = {}
         self._count = 0
         self.intern = self._kept.intern
 
@@ -82,6 +104,8 @@ class SimRecorder:
         number = self._kept.invoke(f, process, key, attempt=attempt, **edges)
         self._count = number + 1
         self._live.ops += 1
+        self._live.add(f, Status.INVOKED, self._now())
+        self._calls[number] = f
         if f in GRANTS:
             self._asked[number] = (process, attempt)
         elif f in ENDS:
@@ -95,6 +119,8 @@ class SimRecorder:
         if self.dead:
             return self._now()
         t_ns = self._kept.complete(number, status, **said)
+        if number in self._calls:
+            self._live.add(self._calls.pop(number), status, t_ns)
         asked = self._asked.pop(number, None)
         if asked is not None and status is Status.OK:
             process, attempt = asked

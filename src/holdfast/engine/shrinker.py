@@ -159,7 +159,8 @@ def show(shrunk: Shrunk, file: Path) -> None:
     click.echo(f"to   {size_words(shrunk.best.plan)}")
     for fault in shrunk.best.plan.faults:
         at, span = duration_text(fault.at_ns), duration_text(fault.for_ns)
-        click.echo(f"  {fault.do} {fault.target} at {at} for {span}")
+        waits = f" at the first {fault.when} from {at} on" if fault.when else f" at {at}"
+        click.echo(f"  {fault.do} {fault.target}{waits} for {span}")
     never = "" if shrunk.wanted.promised else " (never promised)"
     say(f"{shrunk.wanted.name}{never}: {shrunk.best.sentence}")
     ended = f"; {shrunk.ended}: smallest plan so far" if shrunk.ended else ""
