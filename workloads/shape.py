@@ -8,26 +8,28 @@ from dataclasses import dataclass
 
 from holdfast.harness.core.clock import MILLISECOND
 
-DEFAULTS = {
-    "writes": 4,
-    "gap_ms": 8,
-    "think_ms": 4,
-    "wait_ms": 5000,
-    "hold_leases": 3,
-    "permits": 2,
-    "look": 0,
-    "ordered": 0,
-    "mark": 0,
-    "renews": 0,
-    "backoff_ms": 0,
-    "renew_pct": 33,
-    "renew_spread_pct": 0,
-    "extend": 0,
-    "metadata": 0,
-    "rate": 0,
-    "workers": 0,
+OPTIONS = {
+    "writes": (4, "writes per hold"),
+    "gap_ms": (8, "pause before each write, or each further call of a hold"),
+    "think_ms": (4, "mean pause after a release"),
+    "wait_ms": (5000, "longest wait of an acquire"),
+    "hold_leases": (3, "length of a long hold, in leases"),
+    "permits": (2, "permits of a semaphore"),
+    "look": (0, "1: an owner checks its lease right before a write, and gives up if it is over"),
+    "ordered": (0, "1: several locks are acquired in the order of their names"),
+    "mark": (0, "a job is marked as done with its effect (0), after it (1), before it (2)"),
+    "renews": (0, "1: an owner renews during a slow call"),
+    "backoff_ms": (0, "longest pause after a rejection"),
+    "renew_pct": (33, "time of a renewal after the one before, in % of the lease"),
+    "renew_spread_pct": (0, "random part of that time, in % of the lease, earlier or later"),
+    "extend": (0, "1: renewals ask for twice and for half of the first lease, in turn"),
+    "metadata": (0, "1: each hold has a text that names its attempt"),
+    "one_lease": (0, "1: a critical section does not renew: its hold has its first lease only"),
+    "rate": (0, "planned acquires per second of all clients together; 0: closed loop"),
+    "workers": (0, "processes that share the clients; 0: one per client"),
 }
-"""`workers` is for the driver: number of processes that share the clients, 0: one per client."""
+"""Option of a workload -> (default, what it is): whole numbers. `workers` is for the driver."""
+DEFAULTS = {name: default for name, (default, _) in OPTIONS.items()}
 
 TURNS = 16
 """With spread renewals: number of random delays, which then repeat."""
@@ -35,17 +37,7 @@ TURNS = 16
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shape:
-    """Writes per hold, gap before each, pause after a release, longest wait, leases per long hold,
-    permits of a semaphore, whether several locks are acquired in order (1), renewal time in % of
-    the lease and its random spread in %, planned acquires per second of all clients together
-    (0: closed loop).
-
-    mark   when a job is marked as done: with its effect (0), after it (1), before it (2)
-    renews   whether an owner renews during a slow call; backoff_ns   at most, after a rejection
-    extend   whether renewals ask for twice and half of the first lease, in turn
-    metadata   whether each hold has a text that names its attempt
-    look   whether an owner checks its lease right before a write, and gives up if it has expired
-    """
+    """`OPTIONS`, with times in ns and the truth of what is 0 or 1."""
 
     writes: int
     gap_ns: int
@@ -62,6 +54,7 @@ class Shape:
     renew_spread_pct: int
     extend: bool
     metadata: bool
+    one_lease: bool
     rate: int
 
     @staticmethod
@@ -84,6 +77,7 @@ class Shape:
             renew_spread_pct=value["renew_spread_pct"],
             extend=bool(value["extend"]),
             metadata=bool(value["metadata"]),
+            one_lease=bool(value["one_lease"]),
             rate=value["rate"],
         )
 

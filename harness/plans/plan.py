@@ -29,6 +29,8 @@ OWN = re.compile(r".+\.py:[A-Za-z_][A-Za-z0-9_]*|.+\.toml")
 
 WITHIN = "3s"
 """How long a fault with `when` waits for its event, if it does not say."""
+NAMES = "lock_names"
+"""Option of every workload: the names of its locks, joined by "+"; else lock-1, lock-2, ..."""
 OF_PATHS = ("hierarchy",)
 """Workloads whose locks are roots of hierarchies."""
 
@@ -67,9 +69,12 @@ class Plan:
 
 
 def lock_names(plan: Plan) -> list[str]:
-    """Names of the locks of a run; for hierarchies, their roots."""
+    """Names of the locks of a run, the first of those that `NAMES` gives; for hierarchies, their
+    roots."""
     top = "/" if plan.workload in OF_PATHS else ""
-    return [f"{top}lock-{n}" for n in range(1, plan.locks + 1)]
+    given = plan.options.get(NAMES, "")
+    names = given.split("+") if given else [f"lock-{n}" for n in range(1, plan.locks + 1)]
+    return [f"{top}{name}" for name in names[: plan.locks]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -18,8 +18,10 @@ from holdfast.catalogue import design_sheet
 from holdfast.commands import COMMANDS, cli
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.verdict import PROPERTIES
+from holdfast.harness.plans.plan import NAMES
 from holdfast.planning.plan_source import read_table
 from holdfast.scenarios import SCENARIOS, path_of
+from holdfast.workloads.shape import OPTIONS
 
 WIDTH = 90
 
@@ -47,7 +49,8 @@ def sentence(text: str) -> str:
 
 def workloads() -> str:
     """The page about workloads."""
-    parts = []
+    shared = "`--set NAME=NUMBER`; each workload uses those that concern it:"
+    parts = ["## Options", shared, workload_options()]
     for name, row in catalogue.WORKLOADS.items():
         asks = ", ".join(f"`{prop}`" for prop in load(f"{row.entry}:ASKS"))
         parts += [f"## {name}", _quoted(docstring(row.entry)), f"Judged: {asks}."]
@@ -72,6 +75,13 @@ def checkers() -> str:
         severity, says = PROPERTIES[prop]
         parts += [f"## {prop}", f"{sentence(says)} ({severity}).", _quoted(docstring(entry))]
     return _page("Checkers", "One checker per property; each gives its own verdict.", parts)
+
+
+def workload_options() -> str:
+    """The options that workloads share."""
+    rows = [f"| `{name}` | {default} | {says} |" for name, (default, says) in OPTIONS.items()]
+    names = f"| `{NAMES}` | `lock-1+lock-2+...` | names of the locks, joined by `+` |"
+    return "\n".join(["| option | default | is |", "| --- | --- | --- |", *rows, names])
 
 
 APART = ", which do not communicate"

@@ -36,3 +36,11 @@ def test_every_plan_that_is_drawn_fits() -> None:
     for seed in SEEDS:
         whole = prepare.complete(swarm.draw(seed, "reference", 3, {}))
         assert all(fault.at_ns + fault.for_ns <= whole.time_ns for fault in whole.faults)
+
+
+def test_some_critical_sections_do_not_renew_and_no_other_workload_is_asked_to() -> None:
+    plans = [swarm.draw(seed, "reference", 3, {}) for seed in SEEDS]
+    sections = [plan for plan in plans if plan.workload == "critical-section"]
+    single = [plan for plan in plans if "one_lease" in plan.options]
+    assert len(sections) // 6 < len(single) < len(sections) // 2
+    assert all(plan.workload == "critical-section" for plan in single)

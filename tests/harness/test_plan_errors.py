@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import string
 import tomllib
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from holdfast.harness.plans.plan import (
     suggest,
     to_toml,
 )
+from holdfast.planning.prepare import wrong_names
 
 KNOWN = Known(
     systems=("reference", "redis"),
@@ -138,6 +140,21 @@ def test_many_known_names_are_listed_by_a_command(monkeypatch: pytest.MonkeyPatc
 def test_locks_are_numbered_and_those_of_hierarchies_are_roots() -> None:
     assert lock_names(Plan(system="redis", locks=3)) == ["lock-1", "lock-2", "lock-3"]
     assert lock_names(Plan(system="redis", workload="hierarchy")) == ["/lock-1"]
+
+
+def test_locks_have_the_names_that_are_given_as_many_as_there_are_locks() -> None:
+    given = {"lock_names": "orders/eu+orders-us+x"}
+    two = Plan(system="redis", locks=2, options=given)
+    assert lock_names(two) == ["orders/eu", "orders-us"]
+    assert lock_names(replace(two, workload="hierarchy")) == ["/orders/eu", "/orders-us"]
+    assert wrong_names(two) == wrong_names(replace(two, locks=3)) == []
+    assert wrong_names(replace(two, locks=4)) == ["option lock_names has 3 of 4 names (--locks 4)"]
+
+
+@pytest.mark.parametrize("names", ["", "a+", "a+a", "/a", "b+/a", "a\n", f"{'a' * 201}"])
+def test_names_that_no_lock_can_have_are_refused(names: str) -> None:
+    (problem,) = wrong_names(Plan(system="redis", options={"lock_names": names}))
+    assert "expected different names" in problem
 
 
 def test_random_plans_are_read_as_they_were_written() -> None:

@@ -1,5 +1,8 @@
 """The basic use of a lock: acquire, write several times without checking the lease, release.
 
+It renews once, right after the grant. With `--set one_lease=1` it does not, so that it shows what
+is wrong with a first lease.
+
 Asks: exclusion, stale and expired writes, token order, ownership, loss notification, liveness
 Catches: double grants, broken leases, stale writes by a holder that was paused past its lease
 Checkers: all except lost updates
@@ -27,7 +30,7 @@ async def client(ctx: Context) -> None:
     shape = Shape.of(ctx.options)
     async for grant in turns(ctx, shape):
         asked_ns = ctx.now_ns()
-        renewed = await ctx.renew(grant)
+        renewed = shape.one_lease or await ctx.renew(grant)
         for _ in range(shape.writes):
             if shape.gap_ns:
                 await ctx.sleep(shape.gap_ns)

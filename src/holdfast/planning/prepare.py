@@ -40,7 +40,7 @@ from holdfast.harness.plans.manifest import (
     Options,
     to_table,
 )
-from holdfast.harness.plans.plan import Known, Plan, suggest, to_toml
+from holdfast.harness.plans.plan import NAMES, Known, Plan, suggest, to_toml
 from holdfast.harness.runs import directory
 from holdfast.harness.runs.directory import RunDir
 from holdfast.nemesis.compose import draw_all
@@ -88,6 +88,7 @@ def prepared(plan: Plan) -> Prepared:
         *without_tokens(plan, resource, found.promises),
         *on_other_backends(found),
         *not_whole(plan),
+        *wrong_names(plan),
         *offered_load.problems(plan),
         *wrong_mutant(plan),
         *unable(found),
@@ -153,6 +154,27 @@ def not_whole(plan: Plan) -> list[str]:
         for name, value in (workload_options(plan) | backend_options(plan)).items()
         if not value.isdigit()
     ]
+
+
+def wrong_names(plan: Plan) -> list[str]:
+    """What is wrong with the names that the plan gives its locks, one line at most."""
+    if NAMES not in plan.options:
+        return []
+    names = plan.options[NAMES].split("+")
+    odd = [
+        name
+        for name in names
+        if not name.isprintable() or not 0 < len(name) <= 200 or name.startswith("/")
+    ]
+    if odd or len(set(names)) < len(names):
+        return [
+            f"option {NAMES}={plan.options[NAMES]}: expected different names, joined by '+', of 1"
+            " to 200 printable characters, without a '/' at the start (--workload hierarchy adds"
+            " it)"
+        ]
+    if len(names) < plan.locks:
+        return [f"option {NAMES} has {len(names)} of {plan.locks} names (--locks {plan.locks})"]
+    return []
 
 
 def nemeses_elsewhere(plan: Plan) -> list[str]:

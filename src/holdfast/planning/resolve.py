@@ -19,7 +19,7 @@ from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import Able, Confined, System
 from holdfast.harness.core.verdict import Promises
 from holdfast.harness.plans.manifest import RecordedChecker
-from holdfast.harness.plans.plan import Plan
+from holdfast.harness.plans.plan import NAMES, Plan
 from holdfast.workloads.shape import DEFAULTS as WORKLOAD_OPTIONS
 
 
@@ -123,13 +123,14 @@ def _checkers(plan: Plan) -> dict[str, RecordedChecker]:
 
 def system_options(plan: Plan) -> dict[str, str]:
     mutant = MUTANTS.get(plan.options.get("mutant", ""))
-    others = dict.fromkeys([*WORKLOAD_OPTIONS, *backend_options(plan)])
+    others = dict.fromkeys([*WORKLOAD_OPTIONS, NAMES, *backend_options(plan)])
     if mutant is None or mutant.part != plan.system:
         others["mutant"] = None
     return {k: v for k, v in plan.options.items() if k not in others}
 
 
 def workload_options(plan: Plan) -> dict[str, str]:
+    """Those that its clients read: whole numbers."""
     return {k: v for k, v in plan.options.items() if k in WORKLOAD_OPTIONS}
 
 
