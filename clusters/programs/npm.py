@@ -102,9 +102,9 @@ def fetch(pins: Sequence[str], tell: Callable[[str], None] = lambda line: None) 
     )
 
 
-def unusable(program: Path, target: Path) -> str:
-    """Why a client program cannot load the packages of a folder; "" if it can."""
-    argv = ["node", str(program), str(target)]
+def unusable(program: Path, target: Path, package: str) -> str:
+    """Why a client program cannot load a package of a folder; "" if it can."""
+    argv = ["node", str(program), str(target), package]
     done = subprocess.run(
         argv, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=TRIAL_S, check=False
     )

@@ -19,7 +19,8 @@ class ProgramRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """A package, the system whose servers it uses, and the client program that calls it.
 
     program   its file, relative to this folder; those beside it are shipped too
-    version   default; others: further ones that the program was written for
+    version   default; others: further ones that were tried
+    older     beginning of a version -> the program for it, if it is another one
     beside    pins that the program imports as well
     apis      values of the option `api`: the package's kinds of lock; the first is the default
     renewals  values of the option `renew` that the package supports, the first is the default.
@@ -38,6 +39,7 @@ class ProgramRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     source: str
     system: str = ""
     others: tuple[str, ...] = ()
+    older: dict[str, str] = {}
     beside: tuple[str, ...] = ()
     apis: tuple[str, ...] = ("",)
     renewals: tuple[str, ...] = ("call",)
@@ -45,6 +47,11 @@ class ProgramRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     proves: tuple[bool, bool] = (True, True)
     unsafe: dict[str, tuple[str, ...]] = {}
     notices: str = ""
+
+    def program_of(self, version: str) -> str:
+        """The file of the client program for a version."""
+        found = (name for first, name in self.older.items() if version.startswith(f"{first}."))
+        return next(found, self.program)
 
 
 def _read() -> dict[tuple[str, str], ProgramRow]:

@@ -58,7 +58,9 @@ class ProgramLibrary(OnServers):
         system, version, self.package = name.split("/", 2)
         self._row: ProgramRow = PROGRAMS[system, self.package]
         self._servers: System = load(SERVERS[system])
-        self._pins = (f"{self.package.removeprefix(npm.PREFIX)}@{version}", *self._row.beside)
+        self._name = self.package.removeprefix(npm.PREFIX)
+        self._program = self._row.program_of(version)
+        self._pins = (f"{self._name}@{version}", *self._row.beside)
         self.libraries: Sequence[str] = tuple(f"{npm.PREFIX}{pin}" for pin in self._pins)
         self.ports: Sequence[int] = self._servers.ports
 
@@ -113,7 +115,7 @@ class ProgramLibrary(OnServers):
         if lacking:
             raise UsageError(f"{self.package}: {lacking}")
         target = npm.fetch(self._pins, tell)
-        why = npm.unusable(FOLDER / self._row.program, target)
+        why = npm.unusable(FOLDER / self._program, target, self._name)
         if why:
             raise UsageError(
                 f"{self.libraries[0]}: the client program does not work with this version: {why};"
@@ -123,16 +125,16 @@ class ProgramLibrary(OnServers):
 
     def ship(self, installed: Path, target: Path, options: Mapping[str, str]) -> dict[str, str]:
         """Options of the client for the workers; copies the client programs to a new folder."""
-        source = (FOLDER / self._row.program).parent
+        source = (FOLDER / self._program).parent
         target.mkdir()
         for path in sorted(source.iterdir()):
             if path.is_file():
                 shutil.copy2(path, target / path.name)
         words = {"api": self._row.apis[0], "renew": self._row.renewals[0]}
         words |= {name: options[name] for name in words if name in options}
-        program = Path(self._row.program).name
+        program = Path(self._program).name
         given = [f"{name}={value}" for name, value in words.items()]
-        argv = ["node", program, str(installed), "{servers}", *given]
+        argv = ["node", program, str(installed), self._name, "{servers}", *given]
         return {"argv": json.dumps(argv), "folder": str(target)}
 
     def _rest(self, options: Mapping[str, str]) -> dict[str, str]:

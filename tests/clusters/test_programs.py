@@ -53,6 +53,13 @@ def test_the_beginning_of_a_version_is_the_one_that_was_tried(wanted: str) -> No
     assert pinned("npm:redlock", REDLOCK, wanted) == REDLOCK.version
 
 
+def test_another_tried_version_has_a_program_of_its_own() -> None:
+    version = pinned("npm:redlock", REDLOCK, "4")
+    assert version in REDLOCK.others
+    assert REDLOCK.program_of(version) != REDLOCK.program_of(REDLOCK.version)
+    assert (FOLDER / REDLOCK.program_of(version)).is_file()
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

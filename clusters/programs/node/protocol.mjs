@@ -1,35 +1,44 @@
 // The line protocol of a client program: requests on standard input, responses and events on
 // standard output, logs on standard error.
 //
-//     node PROGRAM FOLDER                          load the packages of a folder, and exit
-//     node PROGRAM FOLDER ADDRESSES NAME=VALUE...  serve requests until the end of input
+//     node PROGRAM FOLDER PACKAGE              load the packages of a folder, and exit
+//     node PROGRAM FOLDER PACKAGE ADDRESSES NAME=VALUE...    serve requests until the end of input
 //
 // A program calls `serve` with a function from (addresses, options) to its handlers:
 //
-//     acquire(request)        a handle of the lock, kept until its release; null: not granted
-//     renew(handle, request)  false: no longer ours; absent: the package has no renewal
-//     release(handle)         false: the package reports that it was not ours
-//     outcome(error, request) "fail", "not_owner" or "info" of a call that raised
+//     acquire(request)            a handle of the lock, kept until its release; null: not granted
+//     renew(handle, request)      false: no longer ours; absent: the package has no renewal
+//     release(handle, request)    false: the package reports that it was not ours
+//     outcome(error, request)     "fail", "not_owner" or "info" of a call that raised
 //     close()
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 
-const [folder, addresses, ...words] = process.argv.slice(2);
+const [folder, name, addresses, ...words] = process.argv.slice(2);
 const load = createRequire(join(folder, "node_modules", "of-the-program.js"));
 
-// A package under test.
-export const library = (name) => load(name);
+// The name of the package under test.
+export const named = name;
+
+export const library = (wanted) => load(wanted);
 
 // The attempt's hold has ended, by the package's own notice.
 export function lost(request, reason) {
   write({ event: "lost", lock: request.lock, attempt: request.attempt, reason: String(reason) });
 }
 
+// A poll of this request was rejected.
+export function waiting(request) {
+  write({ event: "waiting", lock: request.lock, attempt: request.attempt });
+}
+
 export function serve(make) {
   if (addresses === undefined) process.exit(0);
-  // A rejection that a package leaves unhandled must not end the client: the run would end with it.
-  process.on("unhandledRejection", (error) => console.error(`unhandled rejection: ${error}`));
+  // An error that a package leaves unhandled must not end the client: the run would end with it.
+  for (const event of ["unhandledRejection", "uncaughtException"]) {
+    process.on(event, (error) => console.error(`${event}: ${error}`));
+  }
   const options = Object.fromEntries(words.map((word) => word.split(/=(.*)/s)));
   const handlers = make(addresses.split(","), options);
   const handles = new Map();

@@ -1,10 +1,16 @@
-// redlock 5 on several Redis servers: acquire and extend, or `using`, which extends by itself.
-import { library, lost, serve } from "./protocol.mjs";
+// redlock 5 and its fork on several Redis servers: acquire and extend, or `using`, which extends by
+// itself.
+import { library, lost, named, serve } from "./protocol.mjs";
 import { connect } from "./redis.mjs";
 
-const { default: Redlock, ExecutionError, ResourceLockedError } = library("redlock");
+const { Redlock, ExecutionError, ResourceLockedError } = imported();
 const RETRY_MS = 200;
 const THRESHOLD_MS = 500;
+
+function imported() {
+  const found = library(named);
+  return { ...found, Redlock: found.Redlock ?? found.default };
+}
 
 // Certain only if every server rejected every round. A call that asked no server had no effect.
 async function outcome(error, { op }) {
