@@ -20,7 +20,6 @@ from holdfast.harness.core.errors import EnvironmentFailed, UsageError
 PREFIX = "npm:"
 OLDEST = 18
 """The major version of Node that the client programs need."""
-TRIAL_S = 60
 INSTALLED = Path("node_modules") / ".package-lock.json"
 """Where npm records what it installed."""
 FETCHED = re.compile(r"npm http fetch GET 200 \S+/-/(\S+\.tgz)")
@@ -51,14 +50,14 @@ def problem(pins: Sequence[str]) -> str | None:
     target = folder(pins)
     if not target.is_dir():
         return "not fetched yet; the first run fetches it with npm"
-    there = versions(target)
+    there = installed(target)
     lost = [pin for pin in pins if f"{PREFIX}{pin}" not in there]
     if not lost:
         return None
     return f"broken: {', '.join(lost)} missing in {target}; remove that folder, a run fetches it"
 
 
-def versions(target: Path) -> list[str]:
+def installed(target: Path) -> list[str]:
     """All packages of a folder, as in `npm:redlock@4.2.0`; [] if npm's record is not there."""
     try:
         packages = json.loads((target / INSTALLED).read_bytes())["packages"]
@@ -102,14 +101,9 @@ def fetch(pins: Sequence[str], tell: Callable[[str], None] = lambda line: None) 
     )
 
 
-def unusable(program: Path, target: Path, package: str) -> str:
-    """Why a client program cannot load a package of a folder; "" if it can."""
-    argv = ["node", str(program), str(target), package]
-    done = subprocess.run(
-        argv, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=TRIAL_S, check=False
-    )
-    said = [line for line in done.stderr.splitlines() if re.match(r"\w*Error\b", line.strip())]
-    return (said[0].strip() if said else f"exit code {done.returncode}") if done.returncode else ""
+def argv(program: str, target: Path, package: str) -> list[str]:
+    """The words that start a client program; without more words it only loads its package."""
+    return ["node", program, str(target), package]
 
 
 def _progress(line: str) -> str:

@@ -71,7 +71,9 @@ def named(library: str) -> tuple[str, str]:
     """The package and the version, "" for none, of a name as in `npm:@scope/name@5.0`."""
     found = re.fullmatch(r"(\w+:@?[^@]+)(?:@(.*))?", library)
     if found is None:
-        raise UsageError(f"invalid library {library!r}: expected npm:PACKAGE@VERSION")
+        raise UsageError(
+            f"invalid library {library!r}: expected npm:PACKAGE@VERSION or deb:PACKAGE"
+        )
     return found[1], found[2] or ""
 
 

@@ -10,7 +10,9 @@ Tested with: the versions in `programs.toml`
 from __future__ import annotations
 
 import json
+import re
 import shutil
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +20,7 @@ from pathlib import Path
 from holdfast.clusters.libraries.on_servers import OnServers
 from holdfast.clusters.libraries.rows import SERVERS
 from holdfast.clusters.libraries.system import KEPT, REACHED
-from holdfast.clusters.programs import npm
+from holdfast.clusters.programs import debian, npm
 from holdfast.clusters.programs.rows import FOLDER, PROGRAMS, ProgramRow, named, pinned
 from holdfast.clusters.systems.options import choose
 from holdfast.harness.core.errors import UsageError
@@ -26,6 +28,7 @@ from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import System
 from holdfast.harness.core.verdict import Promises
 
+TRIAL_S = 60
 OWN_OPTIONS = ("library", "api", "renew", "argv", "folder")
 
 
@@ -58,10 +61,11 @@ class ProgramLibrary(OnServers):
         system, version, self.package = name.split("/", 2)
         self._row: ProgramRow = PROGRAMS[system, self.package]
         self._servers: System = load(SERVERS[system])
-        self._name = self.package.removeprefix(npm.PREFIX)
+        prefix, _, self._name = self.package.partition(":")
+        self._of_debian = f"{prefix}:" == debian.PREFIX
         self._program = self._row.program_of(version)
         self._pins = (f"{self._name}@{version}", *self._row.beside)
-        self.libraries: Sequence[str] = tuple(f"{npm.PREFIX}{pin}" for pin in self._pins)
+        self.libraries: Sequence[str] = tuple(f"{prefix}:{pin}" for pin in self._pins)
         self.ports: Sequence[int] = self._servers.ports
 
     def promises(self, options: Mapping[str, str]) -> Promises:
@@ -103,6 +107,8 @@ class ProgramLibrary(OnServers):
 
     def problem(self) -> str | None:
         """Why the packages cannot be used on this machine; None if they can."""
+        if self._of_debian:
+            return debian.missing() or debian.problem(self._pins)
         return npm.missing() or npm.problem(self._pins)
 
     def install(self, tell: Callable[[str], None]) -> tuple[Path, Sequence[str]]:
@@ -111,17 +117,22 @@ class ProgramLibrary(OnServers):
         UsageError if this machine lacks what runs them, or there is no such version, or the client
         program cannot load it; EnvironmentFailed if they cannot be fetched.
         """
-        lacking = npm.missing()
+        lacking = debian.missing() if self._of_debian else npm.missing()
         if lacking:
             raise UsageError(f"{self.package}: {lacking}")
-        target = npm.fetch(self._pins, tell)
-        why = npm.unusable(FOLDER / self._program, target, self._name)
+        if self._of_debian:
+            target = debian.fetch(self._pins, FOLDER / self._program, tell)
+            versions = debian.versions(self._pins)
+        else:
+            target = npm.fetch(self._pins, tell)
+            versions = npm.installed(target)
+        why = _unusable(self._argv(str(FOLDER / self._program), target))
         if why:
             raise UsageError(
                 f"{self.libraries[0]}: the client program does not work with this version: {why};"
                 f" it was written for {' and '.join((self._row.version, *self._row.others))}"
             )
-        return target, npm.versions(target)
+        return target, versions
 
     def ship(self, installed: Path, target: Path, options: Mapping[str, str]) -> dict[str, str]:
         """Options of the client for the workers; copies the client programs to a new folder."""
@@ -132,13 +143,28 @@ class ProgramLibrary(OnServers):
                 shutil.copy2(path, target / path.name)
         words = {"api": self._row.apis[0], "renew": self._row.renewals[0]}
         words |= {name: options[name] for name in words if name in options}
-        program = Path(self._program).name
         given = [f"{name}={value}" for name, value in words.items()]
-        argv = ["node", program, str(installed), self._name, "{servers}", *given]
+        program = self._argv(Path(self._program).name, installed)
+        argv = [*program, "{servers}", "{lease}", *given]
         return {"argv": json.dumps(argv), "folder": str(target)}
+
+    def _argv(self, program: str, target: Path) -> list[str]:
+        if self._of_debian:
+            return debian.argv(program, target)
+        return npm.argv(program, target, self._name)
 
     def _rest(self, options: Mapping[str, str]) -> dict[str, str]:
         return {name: value for name, value in options.items() if name not in OWN_OPTIONS}
+
+
+def _unusable(argv: Sequence[str]) -> str:
+    """Why a client program cannot load its packages; "" if it can."""
+    done = subprocess.run(
+        argv, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=TRIAL_S, check=False
+    )
+    said = [line.strip() for line in done.stderr.splitlines()]
+    errors = [line for line in said if re.match(r"(\w*Error\b|Exception in)", line)]
+    return (errors or [f"exit code {done.returncode}"])[0] if done.returncode else ""
 
 
 def __getattr__(name: str) -> ProgramLibrary:

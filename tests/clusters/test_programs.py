@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.clusters.programs import npm
+from holdfast.clusters.programs import debian, npm
 from holdfast.clusters.programs.rows import FOLDER, PROGRAMS, named, pinned
 from holdfast.clusters.programs.system import entry
 from holdfast.harness.core.errors import EnvironmentFailed, UsageError
@@ -64,7 +64,7 @@ def test_another_tried_version_has_a_program_of_its_own() -> None:
     ("options", "said"),
     [
         ({"library": "npm:redlok"}, "no client program for 'npm:redlok' .available: npm:redlock"),
-        ({"library": "npm:"}, "invalid library 'npm:': expected npm:PACKAGE@VERSION"),
+        ({"library": "npm:"}, "invalid library 'npm:': expected npm:PACKAGE@VERSION or deb"),
         ({"library": "npm:redlock@3"}, "invalid version '3' of npm:redlock: expected a whole"),
         ({"library": "npm:redlock", "renew": "twice"}, "invalid renew=twice: expected one of"),
         ({"library": "npm:redlock", "way": "with"}, "unknown option way"),
@@ -122,7 +122,7 @@ def test_a_folder_appears_with_progress_and_has_the_versions_of_all(calls: Path)
     assert npm.problem(["a@1.0.0"]) == "not fetched yet; the first run fetches it with npm"
     folder = npm.fetch(["a@1.0.0"], told.append)
     assert told == ["fetching a@1.0.0 with npm", "fetched a-1.0.0.tgz"]
-    assert npm.versions(folder) == ["npm:a@1.0.0", "npm:@s/b@2.0.0"]
+    assert npm.installed(folder) == ["npm:a@1.0.0", "npm:@s/b@2.0.0"]
     assert npm.problem(["a@1.0.0"]) is None
     assert npm.fetch(["a@1.0.0"]) == folder
     assert len(calls.read_text().splitlines()) == 1
@@ -156,3 +156,17 @@ def test_a_machine_without_node_or_with_an_old_one_is_told_what_to_install(
         (tmp_path / name).write_text("#!/bin/sh\necho v16.1.0\n")
         (tmp_path / name).chmod(0o755)
     assert npm.missing() == "node v16.1.0 is too old: 18 is the oldest"
+
+
+def test_a_package_of_debian_is_the_installed_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(debian, "_installed", {"a": "5.4.0-3", "b": "5.40.0-1"}.get)
+    assert debian.problem(["a@5.4.0"]) is None
+    assert debian.problem(["b@5.4.0"]) == "b is installed in version 5.40.0-1, not 5.4.0"
+    assert debian.problem(["c@1.0.0"]) == "missing: install Debian's package c"
+    with pytest.raises(UsageError, match="missing: install Debian's package c"):
+        debian.fetch(["c@1.0.0"], FOLDER / "jvm" / "CuratorMutex.java", lambda line: None)
+    assert debian.versions(["a@5.4.0"]) == ["deb:a@5.4.0-3"]
+    monkeypatch.setenv("PATH", "")
+    assert (
+        debian.missing() == "java and javac missing: install Debian's package default-jdk-headless"
+    )

@@ -2,7 +2,7 @@
 // standard output, logs on standard error.
 //
 //     node PROGRAM FOLDER PACKAGE              load the packages of a folder, and exit
-//     node PROGRAM FOLDER PACKAGE ADDRESSES NAME=VALUE...    serve requests until the end of input
+//     node PROGRAM FOLDER PACKAGE ADDRESSES LEASE_MS NAME=VALUE...    serve until the end of input
 //
 // A program calls `serve` with a function from (addresses, options) to its handlers:
 //
@@ -15,7 +15,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 
-const [folder, name, addresses, ...words] = process.argv.slice(2);
+const [folder, name, addresses, , ...words] = process.argv.slice(2);
 const load = createRequire(join(folder, "node_modules", "of-the-program.js"));
 
 // The name of the package under test.
