@@ -84,7 +84,6 @@ def fetch(
     target = folder(pins, dependencies=dependencies)
     if target.is_dir():
         return target
-    cache().mkdir(parents=True, exist_ok=True)
     argv = [sys.executable, "-P", "-m", "pip", "install", "--progress-bar=off",
             "--disable-pip-version-check", *([] if dependencies else ["--no-deps"]),
             "--only-binary=:all:", *(f"--no-binary={package}" for package in built)]  # fmt: skip
@@ -92,16 +91,13 @@ def fetch(
     for attempt in range(1, ATTEMPTS + 1):
         again = f" (attempt {attempt} of {ATTEMPTS})" if attempt > 1 else ""
         tell(f"fetching {', '.join(pins)} with pip{again}")
-        with _scratch(target) as part:
-            fetched, said = _pip([*argv, "--target", str(part), *pins], tell)
+        with scratch(target) as part:
+            fetched, said = installed([*argv, "--target", str(part), *pins], _progress, tell)
             if fetched and dependencies and (older := _for_older_pythons(part)):
                 # The nodes' interpreter may be another one than ours.
-                fetched, said = _pip([*argv, "--target", str(part), *older], tell)
+                fetched, said = installed([*argv, "--target", str(part), *older], _progress, tell)
             if fetched:
-                part.chmod(0o755)
-                with suppress(OSError):  # another process was faster
-                    part.rename(target)
-                return target
+                return moved(part, target)
         unknown = NO_VERSION.search(said)
         if unknown is not None and unknown[2] != "none":
             # The index responded: another attempt would get the same response.
@@ -127,8 +123,9 @@ def _for_older_pythons(fetched: Path) -> list[str]:
 
 
 @contextmanager
-def _scratch(target: Path) -> Iterator[Path]:
+def scratch(target: Path) -> Iterator[Path]:
     """A temporary folder beside the target; removed afterwards if it was not moved."""
+    cache().mkdir(parents=True, exist_ok=True)
     part = Path(tempfile.mkdtemp(prefix=f"{target.name}-", dir=cache()))
     try:
         yield part
@@ -136,8 +133,26 @@ def _scratch(target: Path) -> Iterator[Path]:
         shutil.rmtree(part, ignore_errors=True)
 
 
-def _pip(argv: Sequence[str], tell: Callable[[str], None]) -> tuple[bool, str]:
-    """Whether it succeeded, and its last output. The timeout counts from its last output."""
+def moved(part: Path, target: Path) -> Path:
+    """The target, which a complete scratch folder becomes atomically."""
+    part.chmod(0o755)
+    with suppress(OSError):  # another process was faster
+        part.rename(target)
+    return target
+
+
+def _progress(line: str) -> str:
+    # After the file's name and size follows its address.
+    return line if line.startswith(PROGRESS) else ""
+
+
+def installed(
+    argv: Sequence[str], progress: Callable[[str], str], tell: Callable[[str], None]
+) -> tuple[bool, str]:
+    """Whether an installer succeeded, and its last output; terminated SILENT_S after the last.
+
+    progress  what to tell of a line of its output, "" for nothing
+    """
     try:
         process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     except OSError as error:
@@ -154,9 +169,8 @@ def _pip(argv: Sequence[str], tell: Callable[[str], None]) -> tuple[bool, str]:
             said = (said + part)[-LAST_WORDS:]
             *lines, line = (line + part).split(b"\n")
             for whole in lines:
-                text = whole.decode(errors="replace").strip()
-                if text.startswith(PROGRESS):
-                    # After the file's name and size follows its address.
+                text = progress(whole.decode(errors="replace").strip())
+                if text:
                     tell(text)
     finally:
         process.kill()

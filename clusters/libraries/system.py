@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from holdfast.clusters.libraries.on_servers import OnServers
 from holdfast.clusters.libraries.rows import LIBRARIES, SERVERS
 from holdfast.clusters.systems.options import choose
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.core.fault_traits import REPLACE, SNAPSHOT
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.ports import Command, Leader, Node, Operated, Place, Prechecked, System
+from holdfast.harness.core.ports import System
 from holdfast.harness.core.verdict import CLIENT_SIDE, Promises
 
 KEPT = ("partition", "pause", CLIENT_SIDE)
@@ -29,9 +29,6 @@ OPTIONS = {
     "renew": ("call", "library"),
 }
 """How the lock is entered; its lease: none, zero or as given; the interface; who renews."""
-
-
-OF_SERVERS = "not for a library under test; use the system without a library"
 
 
 def entry(system: str, options: Mapping[str, str]) -> str:
@@ -48,7 +45,7 @@ def entry(system: str, options: Mapping[str, str]) -> str:
     return f"{__name__}:{system}/{package}=={version or row.version}/{api}"
 
 
-class LibrarySystem:
+class LibrarySystem(OnServers):
     """A System: that of the servers, except for the client."""
 
     def __init__(self, name: str) -> None:
@@ -100,42 +97,6 @@ class LibrarySystem:
                 "evidence": ", ".join(self.libraries),
             },
         )
-
-    def command(
-        self, node: Node, servers: Sequence[Node], place: Place, options: Mapping[str, str]
-    ) -> Command:
-        """As the servers' own system starts one."""
-        return self._servers.command(node, servers, place, self._rest(options))
-
-    def precheck(self) -> str | None:
-        """Why this machine cannot start the servers outside a container; None if it can."""
-        return self._servers.precheck() if isinstance(self._servers, Prechecked) else None
-
-    async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
-        """Whether the server responds."""
-        return await self._servers.ready(node, self._rest(options))
-
-    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
-        """As the servers' own system reports."""
-        return await self._servers.leader(servers, self._rest(options))
-
-    def operations(self, options: Mapping[str, str]) -> Mapping[str, str]:
-        """As `Operated`: what the servers support by their files alone."""
-        if not isinstance(self._servers, Operated):
-            return {}
-        allowed = self._servers.operations(self._rest(options))
-        return {**allowed, SNAPSHOT: OF_SERVERS, REPLACE: OF_SERVERS}
-
-    async def flush(self, server: Node, options: Mapping[str, str]) -> None:
-        """As the servers' own system does."""
-        if isinstance(self._servers, Operated):
-            await self._servers.flush(server, self._rest(options))
-
-    async def position(self, server: Node, options: Mapping[str, str]) -> int | None:
-        """As the servers' own system reports."""
-        if not isinstance(self._servers, Operated):
-            return None
-        return await self._servers.position(server, self._rest(options))
 
     def _endless(self, chosen: Mapping[str, str]) -> bool:
         """Whether the library lets its user assume that only a release ends a hold."""

@@ -377,6 +377,24 @@ class Packaged(Protocol):
 
 
 @runtime_checkable
+class Installs(Protocol):
+    """A System whose client is a program in another language, with packages of its own."""
+
+    def problem(self) -> str | None:
+        """Why the packages cannot be used on this machine; None if they can."""
+        ...
+
+    def install(self, tell: Callable[[str], None]) -> tuple[Path, Sequence[str]]:
+        """The folder of the packages, fetched on first use, and the versions of all of them.
+        `tell` receives lines of progress. Errors: UsageError, EnvironmentFailed."""
+        ...
+
+    def ship(self, installed: Path, target: Path, options: Mapping[str, str]) -> dict[str, str]:
+        """Copies the program to the new folder `target`; options of the client for the workers."""
+        ...
+
+
+@runtime_checkable
 class Forwarding(Protocol):
     """A backend whose nodes share a network: the fault agent forwards every link."""
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from holdfast.clusters.systems.program import command_line, protocol
-from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
 from holdfast.harness.core.ports import ClientSetup
 
@@ -43,7 +43,7 @@ class ProgramClient:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def open(self) -> None:
-        """Start the program, with {node}, {servers} and {seed} replaced."""
+        """Start the program, with {node}, {servers}, {seed} and {lease} replaced."""
         options = self._setup.options
         folder = Path(options["folder"])
         addresses = ",".join(address for _, address in self._setup.servers)
@@ -51,6 +51,7 @@ class ProgramClient:
             "node": self._setup.name,
             "servers": addresses,
             "seed": str(self._setup.seed),
+            "lease": str(self._setup.lease_ns // MILLISECOND),
             "python": sys.executable,
         }
         argv = command_line.filled(json.loads(options["argv"]), values, folder)

@@ -17,7 +17,7 @@ from holdfast.harness.core.verdict import PROPERTIES
 MOST = 9
 NAME = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)
 IMAGE = re.compile(r"[a-z0-9][\w./:@-]*")
-CLIENT_BLANKS = frozenset(("node", "servers", "seed", "python"))
+CLIENT_BLANKS = frozenset(("node", "servers", "seed", "python", "lease"))
 SERVER_BLANKS = frozenset(("node", "address", "data", "peers", "others", "servers", "python"))
 QUESTION = frozenset(("port", "send", "expect"))
 

@@ -37,6 +37,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "check": "Judge a run again, or a foreign history.",
         "verify": "Check every verdict's certificate against the recorded rows.",
         "report": "Write the HTML report of a run.",
+        "package": "Write a script without Holdfast that shows a finding.",
         "serve": "Browse runs in a web browser.",
         "export": "Write operations as JSON lines, EDN, CSV or Parquet.",
     },

@@ -15,12 +15,14 @@ from holdfast.clusters.backends import abilities
 from holdfast.clusters.libraries import environments
 from holdfast.clusters.libraries.rows import LIBRARIES
 from holdfast.clusters.libraries.system import entry
+from holdfast.clusters.programs.rows import PROGRAMS
+from holdfast.clusters.programs.system import entry as entry_of_program
 from holdfast.clusters.systems.program.table import problems
 from holdfast.commands.options import Command
 from holdfast.engine import client_conformance, system_trial
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.ports import Prechecked
+from holdfast.harness.core.ports import Installs, Prechecked
 from holdfast.reports.text.formatting import count
 from holdfast.reports.text.layout import aligned, say, width
 
@@ -178,6 +180,9 @@ def _libraries() -> Iterator[Row]:
     for library, subject in LIBRARIES.items():
         use = f"--system {subject.system} --library {{}}"
         wanted.append((library, entry(subject.system, {"library": library}), use))
+    for system, package in PROGRAMS:
+        use = f"--system {system} --library {{}}"
+        wanted.append((package, entry_of_program(system, {"library": package}), use))
     for name, place, use in wanted:
         pins: list[str] = []
         reason = _reason(partial(_of_libraries, place, pins))
@@ -188,7 +193,10 @@ def _libraries() -> Iterator[Row]:
 
 def _of_libraries(place: str, pins: list[str]) -> str | None:
     """Why the libraries of a system cannot be used; adds their pins to the list."""
-    pins.extend(load(place).libraries)
+    system = load(place)
+    pins.extend(system.libraries)
+    if isinstance(system, Installs):
+        return system.problem()
     return environments.problem(pins) if pins else None
 
 

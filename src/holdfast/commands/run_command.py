@@ -104,7 +104,7 @@ IS_PYTHON = re.compile(r".+\.py:\w+")
     help="Fail if this property is violated or not tested, promised or not; repeatable.",
     shell_complete=name_of("checkers"),
 )
-@click.option("--library", help="Client library to test, unmodified: redis==4.5.1.")
+@click.option("--library", help="Client library to test, unmodified: redis==4.5.1, npm:redlock@5.")
 @click.option("--mutant", help="Plant this bug in the service.", shell_complete=name_of("mutants"))
 @out_option()
 @click.option("--dry-run", is_flag=True, help="Print the whole plan with every fault, and stop.")

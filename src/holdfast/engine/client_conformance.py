@@ -153,7 +153,8 @@ class Trial:
 
 def tried(client: str, servers: str) -> list[str]:
     """All violations of the protocol by a client, one sentence each; empty if it conforms."""
-    values = {"node": "doctor", "servers": servers, "seed": "0", "python": sys.executable}
+    values = {"node": "doctor", "servers": servers, "seed": "0", "lease": "2000"}
+    values["python"] = sys.executable
     argv = command_line.filled(command_line.split(client), values, Path().absolute())
     if not argv or shutil.which(argv[0]) is None:
         return [f"no executable program {client!r}; check the path and its mode"]

@@ -76,6 +76,7 @@ def _program(given: Mapping[str, str], nodes: Sequence[Node]) -> tuple[str, ...]
         "node": "doctor",
         "servers": ",".join(node.address for node in nodes),
         "seed": "0",
+        "lease": "2000",
         "python": sys.executable,
     }
     return command_line.filled(json.loads(given["argv"]), values, Path(given["folder"]))

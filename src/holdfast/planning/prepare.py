@@ -31,7 +31,7 @@ from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.fault_traits import NOT_SIMULATED
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.ports import ABILITIES, Fault, Nemesis, Packaged
+from holdfast.harness.core.ports import ABILITIES, Fault, Installs, Nemesis, Packaged
 from holdfast.harness.core.user_imports import site_folders
 from holdfast.harness.core.verdict import Promises
 from holdfast.harness.plans.manifest import (
@@ -363,30 +363,39 @@ def create(
     system = NOT_OF_NAMES.sub("-", user_system.declared_name(plan.system).rpartition(":")[2])
     name = name or f"{now}-{system}-{plan.seed}"
     # What cannot be fetched or used leaves no run behind.
-    fetched = _libraries(found)
+    fetched, pins = _libraries(found)
     run = directory.create(out, name)
     run.plan.write_text(to_toml(plan, exact=True))
     own = own_code.copy(plan, run)
     if plan.backend not in catalogue.VIRTUAL_TIME:
         # Nothing travels into the simulator.
         directory.pack_code(Path(holdfast.__file__).parent, run.code, own)
-    made = manifest(found, name, again, fetched)
-    added = user_system.program_options(plan.system, found.system, found.options, run.path / FOLDER)
+    made = replace(manifest(found, name, again, fetched), pins=pins)
+    if isinstance(found.system, Installs):
+        added = found.system.ship(Path(fetched[0]), run.path / FOLDER, found.options)
+    else:
+        added = user_system.program_options(
+            plan.system, found.system, found.options, run.path / FOLDER
+        )
     options = replace(made.options, system={**made.options.system, **added})
     made = replace(made, options=options, hosts=hosts or {})
     directory.write_json(run.manifest, to_table(made))
     return run
 
 
-def _libraries(found: Prepared) -> list[str]:
+def _libraries(found: Prepared) -> tuple[list[str], list[str]]:
+    """The folders of the client's packages, fetched on first use, and the packages in them."""
     system, pins = found.system, found.system.libraries
     packaged = system if isinstance(system, Packaged) else None
+    if isinstance(system, Installs):
+        installed, versions = system.install(_tell)
+        return [str(installed)], list(versions)
     if not pins:
-        return []
+        return [], []
     folder = environments.fetch(
         pins,
         packaged.built if packaged else (),
-        lambda line: click.echo(f"  {line}", err=True),
+        _tell,
         dependencies=user_system.file_of(found.plan.system) is not None,
     )
     why = environments.unusable(folder, packaged.adapter) if packaged else ""
@@ -396,7 +405,12 @@ def _libraries(found: Prepared) -> list[str]:
             f"{pins[0]}: the adapter does not work with this version: {why}; it was written for"
             f" {usual}: use that version or one near it"
         )
-    return [str(folder)]
+    return [str(folder)], list(pins)
+
+
+def _tell(line: str) -> None:
+    """Progress of an installation."""
+    click.echo(f"  {line}", err=True)
 
 
 def manifest(found: Prepared, name: str, again: str, fetched: Sequence[str] = ()) -> Manifest:

@@ -1,0 +1,109 @@
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+
+/**
+ * The line protocol of a client program: requests on standard input, responses and events on
+ * standard output, logs on standard error.
+ *
+ * <p>All calls of an attempt run in a thread of its own, because locks belong to threads.
+ */
+final class Protocol {
+    /** A lock library. A handle stands for the lock of one attempt. */
+    interface Locks {
+        /** A handle that holds the lock, or null if it was not granted in time. */
+        Object acquire(String lock, long attempt, long timeoutMs) throws Exception;
+
+        /** Whether the attempt still holds the lock; null: the library has no renewal. */
+        Boolean renew(Object handle) throws Exception;
+
+        /** Whether the lock was the attempt's. */
+        boolean release(Object handle) throws Exception;
+
+        void close();
+    }
+
+    private static final ObjectMapper JSON = new ObjectMapper();
+    private static final PrintStream OUT = System.out;
+    private final Locks locks;
+    private final Map<Long, Object> handles = new ConcurrentHashMap<>();
+    private final Map<Long, ExecutorService> threads = new ConcurrentHashMap<>();
+
+    Protocol(Locks locks) {
+        this.locks = locks;
+    }
+
+    /** Serves requests until the end of input. */
+    void serve() throws Exception {
+        BufferedReader input = new BufferedReader(new InputStreamReader(System.in));
+        for (String line = input.readLine(); line != null; line = input.readLine()) {
+            JsonNode request = JSON.readTree(line);
+            long attempt = request.get("attempt").asLong();
+            threads.computeIfAbsent(attempt, one -> Executors.newSingleThreadExecutor(Protocol::thread))
+                .execute(() -> answer(request, attempt));
+        }
+        locks.close();
+        System.exit(0);
+    }
+
+    /** The attempt's hold has ended, by the library's own notice. */
+    static void lost(String lock, long attempt, String reason) {
+        ObjectNode said = JSON.createObjectNode().put("event", "lost").put("lock", lock);
+        write(said.put("attempt", attempt).put("reason", reason));
+    }
+
+    private void answer(JsonNode request, long attempt) {
+        ObjectNode said = JSON.createObjectNode().put("id", request.get("id").asLong());
+        try {
+            said.put("outcome", outcome(request, attempt));
+        } catch (Exception error) {
+            said.put("outcome", "info").put("error", error.toString());
+        }
+        write(said);
+        boolean over = !handles.containsKey(attempt);
+        if (over) {
+            threads.remove(attempt).shutdown();
+        }
+    }
+
+    private String outcome(JsonNode request, long attempt) throws Exception {
+        String op = request.get("op").asText();
+        if (op.equals("acquire") || op.equals("try")) {
+            String lock = request.get("lock").asText();
+            Object handle = locks.acquire(lock, attempt, request.get("timeout_ms").asLong());
+            if (handle == null) {
+                return "fail";
+            }
+            handles.put(attempt, handle);
+            return "ok";
+        }
+        Object handle = handles.get(attempt);
+        if (handle == null) {
+            return "not_owner";
+        }
+        if (op.equals("renew")) {
+            Boolean kept = locks.renew(handle);
+            return kept == null ? "fail" : kept ? "ok" : "not_owner";
+        }
+        handles.remove(attempt);
+        return locks.release(handle) ? "ok" : "not_owner";
+    }
+
+    private static synchronized void write(ObjectNode said) {
+        OUT.println(said);
+        OUT.flush();
+    }
+
+    private static Thread thread(Runnable work) {
+        Thread made = new Thread(work);
+        made.setDaemon(true);
+        return made;
+    }
+}

@@ -1,0 +1,86 @@
+// The line protocol of a client program: requests on standard input, responses and events on
+// standard output, logs on standard error.
+//
+//     node PROGRAM FOLDER PACKAGE              load the packages of a folder, and exit
+//     node PROGRAM FOLDER PACKAGE ADDRESSES LEASE_MS NAME=VALUE...    serve until the end of input
+//
+// A program calls `serve` with a function from (addresses, options) to its handlers:
+//
+//     acquire(request)            a handle of the lock, kept until its release; null: not granted
+//     renew(handle, request)      false: no longer ours; absent: the package has no renewal
+//     release(handle, request)    false: the package reports that it was not ours
+//     outcome(error, request)     "fail", "not_owner" or "info" of a call that raised
+//     close()
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+
+const [folder, name, addresses, , ...words] = process.argv.slice(2);
+const load = createRequire(join(folder, "node_modules", "of-the-program.js"));
+
+// The name of the package under test.
+export const named = name;
+
+export const library = (wanted) => load(wanted);
+
+// The attempt's hold has ended, by the package's own notice.
+export function lost(request, reason) {
+  write({ event: "lost", lock: request.lock, attempt: request.attempt, reason: String(reason) });
+}
+
+// A poll of this request was rejected.
+export function waiting(request) {
+  write({ event: "waiting", lock: request.lock, attempt: request.attempt });
+}
+
+export function serve(make) {
+  if (addresses === undefined) process.exit(0);
+  // An error that a package leaves unhandled must not end the client: the run would end with it.
+  for (const event of ["unhandledRejection", "uncaughtException"]) {
+    process.on(event, (error) => console.error(`${event}: ${error}`));
+  }
+  const options = Object.fromEntries(words.map((word) => word.split(/=(.*)/s)));
+  const handlers = make(addresses.split(","), options);
+  const handles = new Map();
+  const input = createInterface({ input: process.stdin });
+  input.on("line", (line) => answer(handlers, handles, JSON.parse(line)));
+  input.on("close", async () => {
+    const overdue = setTimeout(() => process.exit(0), 1000);
+    await Promise.resolve(handlers.close?.()).catch(() => {});
+    clearTimeout(overdue);
+    process.exit(0);
+  });
+}
+
+async function answer(handlers, handles, request) {
+  let said;
+  try {
+    said = await executed(handlers, handles, request);
+  } catch (error) {
+    const outcome = (await handlers.outcome?.(error, request)) ?? "info";
+    said = { outcome, error: `${error.name}: ${error.message}`.slice(0, 300) };
+  }
+  write({ id: request.id, ...said });
+}
+
+async function executed(handlers, handles, request) {
+  const { op, attempt } = request;
+  if (op === "acquire" || op === "try") {
+    const handle = await handlers.acquire(request);
+    if (handle === null) return { outcome: "fail" };
+    handles.set(attempt, handle);
+    return { outcome: "ok" };
+  }
+  if (op === "renew" && handlers.renew === undefined) {
+    return { outcome: "fail", error: "the package has no renewal of this kind" };
+  }
+  const handle = handles.get(attempt);
+  if (handle === undefined) return { outcome: "not_owner", error: "no lock of this attempt" };
+  if (op === "release") handles.delete(attempt);
+  const kept = await handlers[op](handle, request);
+  return { outcome: kept === false ? "not_owner" : "ok" };
+}
+
+function write(said) {
+  process.stdout.write(`${JSON.stringify(said)}\n`);
+}

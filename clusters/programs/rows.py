@@ -1,0 +1,91 @@
+"""The packages of other languages that can be tested: a row of `programs.toml` and a client
+program each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from holdfast.harness.core.errors import UsageError
+
+FOLDER = Path(__file__).parent
+RENEWALS = ("call", "library")
+
+
+class ProgramRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A package, the system whose servers it uses, and the client program that calls it.
+
+    program   its file, relative to this folder; those beside it are shipped too
+    version   default; others: further ones that were tried
+    older     beginning of a version -> the program for it, if it is another one
+    beside    pins that the program imports as well
+    apis      values of the option `api`: the package's kinds of lock; the first is the default
+    renewals  values of the option `renew` that the package supports, the first is the default.
+              call: the client renews, and a hold ends with its lease. library: the package renews
+              by itself, and its user may rely on the hold until its notice of the loss, if any
+    bound     what ends a hold besides a release and such a notice, if the client renews
+    proves    whether an ok renewal, and an ok release, prove that the caller owned until then
+    unsafe    option `renew` -> kinds of fault under which the package does not promise exclusion
+    notices   how it notifies of a loss, "" if it does not
+    source    where the package says what it promises
+    """
+
+    says: str
+    program: str
+    version: str
+    source: str
+    system: str = ""
+    others: tuple[str, ...] = ()
+    older: dict[str, str] = {}
+    beside: tuple[str, ...] = ()
+    apis: tuple[str, ...] = ("",)
+    renewals: tuple[str, ...] = ("call",)
+    bound: str = "lease"
+    proves: tuple[bool, bool] = (True, True)
+    unsafe: dict[str, tuple[str, ...]] = {}
+    notices: str = ""
+
+    def program_of(self, version: str) -> str:
+        """The file of the client program for a version."""
+        found = (name for first, name in self.older.items() if version.startswith(f"{first}."))
+        return next(found, self.program)
+
+
+def _read() -> dict[tuple[str, str], ProgramRow]:
+    systems = msgspec.toml.decode((FOLDER / "programs.toml").read_bytes())
+    return {
+        (system, package): msgspec.convert({**row, "system": system}, ProgramRow)
+        for system, rows in systems.items()
+        for package, row in rows.items()
+    }
+
+
+PROGRAMS: Mapping[tuple[str, str], ProgramRow] = _read()
+"""(system, package) -> its row."""
+
+
+def named(library: str) -> tuple[str, str]:
+    """The package and the version, "" for none, of a name as in `npm:@scope/name@5.0`."""
+    found = re.fullmatch(r"(\w+:@?[^@]+)(?:@(.*))?", library)
+    if found is None:
+        raise UsageError(
+            f"invalid library {library!r}: expected npm:PACKAGE@VERSION or deb:PACKAGE"
+        )
+    return found[1], found[2] or ""
+
+
+def pinned(package: str, row: ProgramRow, wanted: str) -> str:
+    """The exact version for a version or its beginning, as in 5 or 5.0; the default for ""."""
+    known = (row.version, *row.others)
+    for version in known:
+        if wanted in ("", version) or version.startswith(f"{wanted}."):
+            return version
+    if re.fullmatch(r"\d+\.\d+\.\d+\S*", wanted):
+        return wanted
+    raise UsageError(
+        f"invalid version {wanted!r} of {package}: expected a whole version, or the beginning of"
+        f" {' or '.join(known)}"
+    )

@@ -1,0 +1,172 @@
+"""Packages of other languages: what is installed, what is promised, and what npm's failures say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.clusters.programs import debian, npm
+from holdfast.clusters.programs.rows import FOLDER, PROGRAMS, named, pinned
+from holdfast.clusters.programs.system import entry
+from holdfast.harness.core.errors import EnvironmentFailed, UsageError
+from holdfast.harness.core.loading import load
+from holdfast.harness.core.ports import Installs
+from holdfast.harness.core.verdict import PROPERTIES
+from holdfast.harness.plans.plan import Plan
+from holdfast.planning.prepare import complete
+from holdfast.planning.resolve import resolve
+
+REDLOCK = PROGRAMS["redlock", "npm:redlock"]
+
+
+@pytest.mark.parametrize(("system", "package"), PROGRAMS)
+def test_every_row_has_a_program_and_promises_with_a_source(system: str, package: str) -> None:
+    row = PROGRAMS[system, package]
+    assert (FOLDER / row.program).is_file()
+    made: Any = load(entry(system, {"library": package}))
+    assert isinstance(load(entry(system, {"library": package})), Installs)
+    for renew in row.renewals:
+        promises = made.promises({"library": package, "renew": renew})
+        assert promises.keeps.keys() <= PROPERTIES.keys()
+        assert row.source in promises.sheet["evidence"]
+        assert set(promises.keeps["mutual-exclusion"]).isdisjoint(row.unsafe.get(renew, ()))
+        assert promises.bound == (row.bound if renew == "call" else "none")
+
+
+@pytest.mark.parametrize(
+    ("library", "package", "version"),
+    [
+        ("npm:redlock", "npm:redlock", ""),
+        ("npm:redlock@5", "npm:redlock", "5"),
+        ("npm:@scope/name@1.4.0", "npm:@scope/name", "1.4.0"),
+    ],
+)
+def test_a_name_is_a_package_and_a_version(library: str, package: str, version: str) -> None:
+    assert named(library) == (package, version)
+
+
+@pytest.mark.parametrize("wanted", ["", "5", "5.0", REDLOCK.version])
+def test_the_beginning_of_a_version_is_the_one_that_was_tried(wanted: str) -> None:
+    assert pinned("npm:redlock", REDLOCK, wanted) == REDLOCK.version
+
+
+def test_another_tried_version_has_a_program_of_its_own() -> None:
+    version = pinned("npm:redlock", REDLOCK, "4")
+    assert version in REDLOCK.others
+    assert REDLOCK.program_of(version) != REDLOCK.program_of(REDLOCK.version)
+    assert (FOLDER / REDLOCK.program_of(version)).is_file()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"library": "npm:redlok"}, "no client program for 'npm:redlok' .available: npm:redlock"),
+        ({"library": "npm:"}, "invalid library 'npm:': expected npm:PACKAGE@VERSION or deb"),
+        ({"library": "npm:redlock@3"}, "invalid version '3' of npm:redlock: expected a whole"),
+        ({"library": "npm:redlock", "renew": "twice"}, "invalid renew=twice: expected one of"),
+        ({"library": "npm:redlock", "way": "with"}, "unknown option way"),
+    ],
+)
+def test_what_cannot_be_chosen_is_told(options: dict[str, str], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        resolve(Plan(system="redlock", options=options))
+
+
+def test_a_program_runs_only_where_its_interpreter_is() -> None:
+    plan = Plan(system="redlock", backend="docker", options={"library": "npm:redlock"})
+    with pytest.raises(UsageError, match=r"redlock runs a client program, .*: use --backend local"):
+        complete(plan)
+
+
+NPM = """#!/bin/sh
+echo run >> "$0.calls"
+{does}
+"""
+RECORD = {
+    "packages": {
+        "node_modules/a": {"version": "v1.0.0"},
+        "node_modules/a/node_modules/@s/b": {"version": "2.0.0"},
+    }
+}
+
+
+@pytest.fixture
+def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A npm that does as a test says, by `write`; each start of it is a line of this file."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    return tmp_path / "npm.calls"
+
+
+def write(calls: Path, does: str) -> None:
+    program = calls.with_suffix("")
+    program.write_text(NPM.format(does=does))
+    program.chmod(0o755)
+
+
+# "--prefix=FOLDER" is where npm is to write.
+INSTALLS = f"""
+for word; do case $word in --prefix=*) at=${{word#--prefix=}};; esac; done
+mkdir -p "$at/node_modules"
+printf '%s' '{json.dumps(RECORD)}' > "$at/node_modules/.package-lock.json"
+echo "npm http fetch GET 200 http://index/a/-/a-1.0.0.tgz 5ms" >&2
+"""
+
+
+def test_a_folder_appears_with_progress_and_has_the_versions_of_all(calls: Path) -> None:
+    write(calls, INSTALLS)
+    told: list[str] = []
+    assert npm.problem(["a@1.0.0"]) == "not fetched yet; the first run fetches it with npm"
+    folder = npm.fetch(["a@1.0.0"], told.append)
+    assert told == ["fetching a@1.0.0 with npm", "fetched a-1.0.0.tgz"]
+    assert npm.installed(folder) == ["npm:a@1.0.0", "npm:@s/b@2.0.0"]
+    assert npm.problem(["a@1.0.0"]) is None
+    assert npm.fetch(["a@1.0.0"]) == folder
+    assert len(calls.read_text().splitlines()) == 1
+    (folder / npm.INSTALLED).write_text("{}")
+    assert str(npm.problem(["a@1.0.0"])).startswith("broken: a@1.0.0 missing in")
+
+
+def test_a_fetch_that_fails_is_tried_again_and_one_without_such_a_version_is_not(
+    calls: Path,
+) -> None:
+    write(calls, "echo 'npm ERR! code ECONNRESET' >&2; echo 'npm ERR! broken' >&2; exit 1")
+    with pytest.raises(EnvironmentFailed, match=r"could not fetch a@1 in 3 attempts: broken"):
+        npm.fetch(["a@1"])
+    assert len(calls.read_text().splitlines()) == 3
+    said = "npm error code ETARGET' >&2; echo 'npm error notarget No matching version for a@1."
+    write(calls, f"echo '{said}' >&2; exit 1")
+    with pytest.raises(UsageError, match=r"no such package or version: No matching version for a"):
+        npm.fetch(["a@1"])
+    assert len(calls.read_text().splitlines()) == 4
+
+
+def test_a_machine_without_node_or_with_an_old_one_is_told_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert npm.missing() == "node and npm missing: install Debian's packages nodejs and npm"
+    made: Any = load(entry("redlock", {"library": "npm:redlock"}))
+    with pytest.raises(UsageError, match="npm:redlock: node and npm missing"):
+        made.install(lambda line: None)
+    for name in ("node", "npm"):
+        (tmp_path / name).write_text("#!/bin/sh\necho v16.1.0\n")
+        (tmp_path / name).chmod(0o755)
+    assert npm.missing() == "node v16.1.0 is too old: 18 is the oldest"
+
+
+def test_a_package_of_debian_is_the_installed_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(debian, "_installed", {"a": "5.4.0-3", "b": "5.40.0-1"}.get)
+    assert debian.problem(["a@5.4.0"]) is None
+    assert debian.problem(["b@5.4.0"]) == "b is installed in version 5.40.0-1, not 5.4.0"
+    assert debian.problem(["c@1.0.0"]) == "missing: install Debian's package c"
+    with pytest.raises(UsageError, match="missing: install Debian's package c"):
+        debian.fetch(["c@1.0.0"], FOLDER / "jvm" / "CuratorMutex.java", lambda line: None)
+    assert debian.versions(["a@5.4.0"]) == ["deb:a@5.4.0-3"]
+    monkeypatch.setenv("PATH", "")
+    assert (
+        debian.missing() == "java and javac missing: install Debian's package default-jdk-headless"
+    )
