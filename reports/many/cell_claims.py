@@ -160,6 +160,12 @@ CELLS: Mapping[str, Mapping[str, CellClaim]] = {
         _RACE,
         _UNBOUNDED,
     ),
+    "s3": _table(
+        _yes("a conditional write decides, on one object"),
+        _no("an object does not expire: a dead owner's is deleted by hand"),
+        _RACE,
+        _UNBOUNDED,
+    ),
     "cockroachdb": _table(
         _yes("a replicated store decides; the lock itself may be lost with its node", "kill"),
         _yes("a dead transaction is rolled back; a wait-for cycle ends with an error"),

@@ -138,6 +138,14 @@ _SYSTEMS: dict[str, SystemRow] = {
         most=1,
         peers=False,
     ),
+    "s3": SystemRow(
+        entry=f"{_S}.s3.system:SYSTEM",
+        says="an object written under If-None-Match and If-Match (--set leases=none|timed), on an"
+        " emulator, through unmodified boto3",
+        nodes=1,
+        most=1,
+        peers=False,
+    ),
     "kubernetes": SystemRow(
         entry=f"{_S}.kubernetes.system:SYSTEM",
         says="a Kubernetes Lease, by client-go's rules, on etcd and a stand-in for the API server",
