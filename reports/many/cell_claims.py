@@ -166,6 +166,12 @@ CELLS: Mapping[str, Mapping[str, CellClaim]] = {
         _RACE,
         _UNBOUNDED,
     ),
+    "azure-blob": _table(
+        _yes("one service grants a lease, by its clock", "clock"),
+        _yes("a lease ends after at most 60 s, unless it is infinite"),
+        _RACE,
+        _UNBOUNDED,
+    ),
     "cockroachdb": _table(
         _yes("a replicated store decides; the lock itself may be lost with its node", "kill"),
         _yes("a dead transaction is rolled back; a wait-for cycle ends with an error"),

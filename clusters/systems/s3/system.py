@@ -42,7 +42,8 @@ RENEWALS = {
     "timed": "a read and a put with If-Match of the etag that was read",
 }
 CONSEQUENCES = {
-    "none": "a holder that dies locks everybody out, until the object is deleted by hand",
+    "none": "the lock of a holder that dies is never granted again, unless its object is deleted by"
+    " hand",
     "timed": "a holder paused for longer than its lease is replaced without a notification",
 }
 CLOCKS = {"none": "none", "timed": "the wall clocks of all clients agree, and do not step"}

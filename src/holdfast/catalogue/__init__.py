@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast.catalogue.rows import BackendRow, NemesisRow, Row, SystemRow, WorkloadRow
 from holdfast.catalogue.table import Table
+from holdfast.harness.core.clock import SECOND
 
 _S = "holdfast.clusters.systems"
 _SYSTEMS: dict[str, SystemRow] = {
@@ -145,6 +146,15 @@ _SYSTEMS: dict[str, SystemRow] = {
         nodes=1,
         most=1,
         peers=False,
+    ),
+    "azure-blob": SystemRow(
+        entry=f"{_S}.azure_blob.system:SYSTEM",
+        says="the lease of a blob, 15 to 60 s (--set leases=timed|infinite), on an emulator,"
+        " through unmodified azure-storage-blob",
+        nodes=1,
+        most=1,
+        peers=False,
+        lease_ns=15 * SECOND,
     ),
     "kubernetes": SystemRow(
         entry=f"{_S}.kubernetes.system:SYSTEM",

@@ -12,7 +12,7 @@ import click
 
 from holdfast import __version__, catalogue, interpreter
 from holdfast.clusters.backends import abilities
-from holdfast.clusters.libraries import environments
+from holdfast.clusters.libraries import environments, npm_packages
 from holdfast.clusters.libraries.rows import LIBRARIES
 from holdfast.clusters.libraries.system import entry
 from holdfast.clusters.systems.program.table import problems
@@ -20,7 +20,7 @@ from holdfast.commands.options import Command
 from holdfast.engine import client_conformance, system_trial
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.ports import Prechecked
+from holdfast.harness.core.ports import FromNpm, Prechecked
 from holdfast.reports.text.formatting import count
 from holdfast.reports.text.layout import aligned, say, width
 
@@ -167,6 +167,8 @@ def _of_system(entry: str) -> str | None:
     """What a system lacks here: by its own check; else its libraries, which run its servers too."""
     system = load(entry)
     missing = system.precheck() if isinstance(system, Prechecked) else None
+    if missing is None and isinstance(system, FromNpm):
+        missing = npm_packages.missing() or npm_packages.problem(system.npm)
     return missing or _of_libraries(entry, [])
 
 

@@ -22,7 +22,7 @@ from holdfast import __version__, catalogue
 from holdfast.catalogue import design_sheet, user_system
 from holdfast.catalogue.mutants import MUTANTS
 from holdfast.catalogue.table import Names
-from holdfast.clusters.libraries import environments
+from holdfast.clusters.libraries import environments, npm_packages
 from holdfast.clusters.libraries.rows import LIBRARIES
 from holdfast.clusters.systems.program.command_line import FOLDER
 from holdfast.harness.core.clock import SECOND
@@ -31,7 +31,15 @@ from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.fault_traits import NOT_SIMULATED
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.ports import ABILITIES, Fault, Nemesis, Packaged
+from holdfast.harness.core.ports import (
+    ABILITIES,
+    Fault,
+    FromNpm,
+    LimitsLeases,
+    Nemesis,
+    Packaged,
+    System,
+)
 from holdfast.harness.core.user_imports import site_folders
 from holdfast.harness.core.verdict import Promises
 from holdfast.harness.plans.manifest import (
@@ -91,6 +99,7 @@ def prepared(plan: Plan) -> Prepared:
         *offered_load.problems(plan),
         *wrong_mutant(plan),
         *unable(found),
+        *wrong_lease(found),
         *user_system.missing_files(plan.system, found.system, found.options),
         *nemeses_elsewhere(plan),
         *out_of_reach(plan),
@@ -265,6 +274,15 @@ def unable(found: Prepared) -> list[str]:
     return [f"workload {plan.workload} needs abilities that {plan.system} lacks{hint}: {what}"]
 
 
+def wrong_lease(found: Prepared) -> list[str]:
+    """Why the system grants no lease of the plan's length, one line or none."""
+    system, plan = found.system, found.plan
+    if not isinstance(system, LimitsLeases):
+        return []
+    why = system.wrong_lease(plan.lease_ns, found.options)
+    return [f"{plan.system}: {why}"] if why else []
+
+
 def notes(found: Prepared) -> list[str]:
     """What is known before the run to spoil it, one line each."""
     plan, row, told = found.plan, found.workload, list[str]()
@@ -357,6 +375,24 @@ def create(
 
 
 def _libraries(found: Prepared) -> list[str]:
+    """The folders of what the run's clients import, and of servers that are npm packages."""
+    return [*_of_clients(found), *_of_servers(found.system)]
+
+
+def _of_servers(system: System) -> list[str]:
+    if not isinstance(system, FromNpm):
+        return []
+    missing = npm_packages.missing()
+    if missing:
+        raise UsageError(missing)
+    return [str(npm_packages.fetch(system.npm, _progress))]
+
+
+def _progress(line: str) -> None:
+    click.echo(f"  {line}", err=True)
+
+
+def _of_clients(found: Prepared) -> list[str]:
     system, pins = found.system, found.system.libraries
     packaged = system if isinstance(system, Packaged) else None
     if not pins:
@@ -364,7 +400,7 @@ def _libraries(found: Prepared) -> list[str]:
     folder = environments.fetch(
         pins,
         packaged.built if packaged else (),
-        lambda line: click.echo(f"  {line}", err=True),
+        _progress,
         dependencies=user_system.file_of(found.plan.system) is not None,
     )
     why = environments.unusable(folder, packaged.adapter) if packaged else ""
