@@ -103,6 +103,12 @@ CELLS: Mapping[str, Mapping[str, CellClaim]] = {
         _RACE,
         _UNBOUNDED,
     ),
+    "redis-cluster": _table(
+        _yes("the slot's primary decides; what was not copied is lost", "kill", "clock", "pause"),
+        _EXPIRES,
+        _RACE,
+        _UNBOUNDED,
+    ),
     "redlock": _table(
         _yes("a majority of independent servers has the key, and keeps it", "kill", "clock"),
         _EXPIRES,

@@ -98,13 +98,13 @@ def acquired(lock: Any, wait_ns: int = 0, attempt: int = 7) -> Answer:
 
 
 @pytest.mark.parametrize(
-    ("options", "seconds", "ttl_ns"), [({}, 15, LEASE_NS), ({"leases": "infinite"}, -1, 0)]
+    ("leases", "seconds", "ttl_ns"), [("timed", 15, LEASE_NS), ("infinite", -1, 0)]
 )
 def test_a_lease_is_whole_seconds_or_infinite(
-    azure: ModuleType, options: dict[str, str], seconds: int, ttl_ns: int
+    azure: ModuleType, leases: str, seconds: int, ttl_ns: int
 ) -> None:
     blobs = Blobs(azure)
-    lock = over(blobs, **options)
+    lock = over(blobs, leases=leases)
     assert acquired(lock) == Answer(outcome=Status.OK, ttl_ns=ttl_ns)
     assert blobs.asked == [("acquire", "c1_7", seconds)]
     assert lock.renew(GRANT, ttl_ns=60 * SECOND).ttl_ns == LEASE_NS

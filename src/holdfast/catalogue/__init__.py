@@ -73,6 +73,12 @@ _SYSTEMS: dict[str, SystemRow] = {
         nodes=5,
         most=9,
     ),
+    "redis-cluster": SystemRow(
+        entry=f"{_S}.redis.cluster.system:SYSTEM",
+        says="the redis lock on a Redis Cluster of six servers with failover (--set wait=1: WAIT)",
+        nodes=6,
+        most=6,
+    ),
     "redlock": SystemRow(
         entry=f"{_S}.redlock.system:SYSTEM",
         says="the published Redlock algorithm: majority vote over independent Redis servers",
