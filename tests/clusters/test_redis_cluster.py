@@ -87,18 +87,16 @@ class Cluster:
 
     def __init__(self, *said: Any) -> None:
         self.said, self.heard, self.read_again = list(said), list[tuple[Any, ...]](), 0
-        self._piped: list[tuple[Any, ...]] = []
         self.nodes_manager = self
 
     def execute_command(self, *words: Any) -> Any:
+        if "'del'" in str(words[1]):
+            words = ("EVAL", "del", *words[2:])
         self.heard.append(words)
         said = self.said.pop(0)
         if isinstance(said, Exception):
             raise said
         return said
-
-    def eval(self, script: str, *words: Any) -> Any:
-        return self.execute_command("EVAL", "del" if "'del'" in script else "", *words)
 
     def initialize(self) -> None:
         self.read_again += 1

@@ -8,7 +8,7 @@ SET NX that is sent twice after a lost reply finds its own value and looks rejec
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Protocol
 
 import redis
 from redis.backoff import NoBackoff
@@ -32,21 +32,43 @@ ERRORS = (redis.exceptions.RedisError, redis.exceptions.RedisClusterException)
 FEW = Answer(outcome=Status.FAIL, error="too few replicas acknowledged; released")
 
 
+class Connection(Protocol):
+    """What is used of redis-py's RedisCluster."""
+
+    nodes_manager: Slots
+
+    def execute_command(self, *words: str | int) -> object: ...
+
+    def get_node_from_key(self, key: str) -> ClusterNode: ...
+
+    def get_redis_connection(self, node: ClusterNode) -> redis.Redis: ...
+
+    def close(self) -> None: ...
+
+
+class Slots(Protocol):
+    """Which server has which slots, as the client knows it."""
+
+    def initialize(self) -> None:
+        """Asks the servers again. Raises ERRORS."""
+        ...
+
+
 class ClusterLock:
     """A BlockingLockClient; `client` makes one."""
 
     blocking = True
     wire = CALL
 
-    def __init__(self, setup: ClientSetup, connect: Callable[[], Any]) -> None:
+    def __init__(self, setup: ClientSetup, connect: Callable[[], Connection]) -> None:
         self._poller = Poller(setup, "redis cluster polls", POLL_NS, errors_end=True)
         self._connect = connect
-        self._cluster: Any = None
+        self._opened: Connection | None = None
         self._wait = int(setup.options.get(WAIT, "0"))
 
     def open(self) -> None:
         """Asks a server for the slots of all, so that the first acquire need not."""
-        self._cluster = self._connect()
+        self._opened = self._connect()
 
     def acquire(self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, mode: Mode) -> Answer:
         """Polls until the key is set, and acknowledged, or the wait is over."""
@@ -80,15 +102,20 @@ class ClusterLock:
     def release(self, grant: Grant) -> Answer:
         """Deletes the key, if it has our value."""
         try:
-            done = self._cluster.eval(RELEASE, 1, grant.lock, grant.attempt)
+            done = self._cluster.execute_command("EVAL", RELEASE, 1, grant.lock, grant.attempt)
         except ERRORS as error:
             return _answer(error)
         return Answer(outcome=Status.OK if done else Status.NOT_OWNER)
 
     def close(self) -> None:
         """Ends all connections; keys expire."""
-        if self._cluster is not None:
-            self._cluster.close()
+        if self._opened is not None:
+            self._opened.close()
+
+    @property
+    def _cluster(self) -> Connection:
+        assert self._opened is not None, "open comes first"
+        return self._opened
 
     def _write(self, lock: str, words: Sequence[str | int]) -> tuple[bool, bool]:
         """Whether a write was carried out, and whether enough replicas have it. Raises ERRORS.
@@ -117,7 +144,7 @@ class ClusterLock:
     def _undo(self, lock: str, attempt: int) -> Answer:
         """Releases a grant that too few replicas acknowledged; unknown if that fails."""
         try:
-            self._cluster.eval(RELEASE, 1, lock, attempt)
+            self._cluster.execute_command("EVAL", RELEASE, 1, lock, attempt)
         except ERRORS as error:
             return Answer(outcome=Status.INFO, error=f"too few replicas acknowledged; {error}")
         return FEW
@@ -133,13 +160,14 @@ def _answer(error: Exception) -> Answer:
 def client(setup: ClientSetup) -> ClusterLock:
     """A client that asks the servers for their slots when it is opened."""
 
-    def connect() -> Any:
-        return RedisCluster(
+    def connect() -> Connection:
+        made: Connection = RedisCluster(
             startup_nodes=[ClusterNode(address, PORT) for _, address in setup.servers],
             retry=Retry(NoBackoff(), 0),
             socket_timeout=ANSWER_WITHIN_S,
             socket_connect_timeout=ANSWER_WITHIN_S,
             decode_responses=True,
         )
+        return made
 
     return ClusterLock(setup, connect)
