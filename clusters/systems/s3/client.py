@@ -48,6 +48,8 @@ class ObjectLock:
         self._left: dict[str, list[str]] = {}
         """lock -> owners of which an acquire or release did not succeed for certain; an object of
         theirs is ours to write over"""
+        self._to_free: list[tuple[str, str]] = []
+        """those (lock, owner) that were not looked for since"""
 
     def open(self) -> None:
         """Nothing to wait for: a client that finds no bucket creates it."""
@@ -59,6 +61,7 @@ class ObjectLock:
 
         def poll() -> Answer:
             try:
+                self._free_left()
                 over = self._objects.read(lock) if self._looks(lock) else None
             except Failed as failed:
                 return self._no_effect(failed)
@@ -83,13 +86,7 @@ class ObjectLock:
     def release(self, grant: Grant) -> Answer:
         """Deletes the object under its etag; with tokens, writes one without an owner."""
 
-        def free(found: Found) -> None:
-            if self._counts:
-                self._objects.write(grant.lock, Body(owner="", token=found.body.token), found)
-            else:
-                self._objects.delete(grant.lock, found)
-
-        answer = self._change(grant, free)
+        answer = self._change(grant, lambda found: self._give_back(grant.lock, found))
         if answer.outcome in (Status.OK, Status.NOT_OWNER):
             return answer
         # This client's next acquire may carry it out.
@@ -150,8 +147,24 @@ class ObjectLock:
                 self._objects.create_bucket()
         return Answer(outcome=Status.FAIL, error=str(failed))
 
+    def _give_back(self, lock: str, found: Found) -> None:
+        if self._counts:
+            self._objects.write(lock, Body(owner="", token=found.body.token), found)
+        else:
+            self._objects.delete(lock, found)
+
     def _leave(self, lock: str, owner: str) -> None:
         self._left.setdefault(lock, []).append(owner)
+        self._to_free.append((lock, owner))
+
+    def _free_left(self) -> None:
+        """Gives back what this client has left, also of other locks. Raises Failed."""
+        while self._to_free:
+            lock, owner = self._to_free[-1]
+            found = self._objects.read(lock)
+            if found is not None and found.body.owner == owner:
+                self._give_back(lock, found)
+            self._to_free.pop()
 
     def _free(self, lock: str, body: Body) -> bool:
         """Whether this client may write over it."""

@@ -107,7 +107,7 @@ def _sheet(leases: str, counts: bool) -> dict[str, str]:
         "timeout": "1 s per request; a write without a response is unknown",
         "retry": "none in the library (disabled); a renewal or release is repeated when the object"
         " changed between read and write; an object that an unknown put or release has left is"
-        " written over by the next acquire of the same client",
+        " given back before the next acquire of the same client",
         "consequence": CONSEQUENCES[leases],
         "clock assumptions": CLOCKS[leases],
         "evidence": "an in-memory emulator: unlike S3, a restart loses the bucket",
