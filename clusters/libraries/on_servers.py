@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from holdfast.harness.core.fault_traits import REPLACE, SNAPSHOT
-from holdfast.harness.core.ports import Command, Leader, Node, Operated, Place, Prechecked, System
+from holdfast.harness.core.ports import (
+    Command,
+    FromPackages,
+    Leader,
+    Node,
+    Operated,
+    Place,
+    Prechecked,
+    System,
+)
 
 OF_SERVERS = "not for a library under test; use the system without a library"
 
@@ -24,6 +33,12 @@ class OnServers:
     ) -> Command:
         """As the servers' own system starts one."""
         return self._servers.command(node, servers, place, self._rest(options))
+
+    def server_pins(self, options: Mapping[str, str]) -> Sequence[str]:
+        """As `FromPackages`: the packages of the servers."""
+        if not isinstance(self._servers, FromPackages):
+            return ()
+        return self._servers.server_pins(self._rest(options))
 
     def precheck(self) -> str | None:
         """Why this machine cannot start the servers outside a container; None if it can."""

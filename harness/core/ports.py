@@ -395,6 +395,31 @@ class Installs(Protocol):
 
 
 @runtime_checkable
+class FromNpm(Protocol):
+    """A System whose servers are pinned npm packages, fetched into one of the shared folders."""
+
+    npm: Sequence[str]
+
+
+@runtime_checkable
+class FromPackages(Protocol):
+    """A System whose servers are pinned Python packages, if its options say so."""
+
+    def server_pins(self, options: Mapping[str, str]) -> Sequence[str]:
+        """Packages that hold the servers, fetched into one of the shared folders; () for none."""
+        ...
+
+
+@runtime_checkable
+class LimitsLeases(Protocol):
+    """A System whose service does not grant a lease of any length."""
+
+    def wrong_lease(self, lease_ns: int, options: Mapping[str, str]) -> str | None:
+        """Why it grants no lease of this length, and what to use; None if it does."""
+        ...
+
+
+@runtime_checkable
 class Forwarding(Protocol):
     """A backend whose nodes share a network: the fault agent forwards every link."""
 

@@ -103,6 +103,12 @@ CELLS: Mapping[str, Mapping[str, CellClaim]] = {
         _RACE,
         _UNBOUNDED,
     ),
+    "redis-cluster": _table(
+        _yes("the slot's primary decides; what was not copied is lost", "kill", "clock", "pause"),
+        _EXPIRES,
+        _RACE,
+        _UNBOUNDED,
+    ),
     "redlock": _table(
         _yes("a majority of independent servers has the key, and keeps it", "kill", "clock"),
         _EXPIRES,
@@ -157,6 +163,18 @@ CELLS: Mapping[str, Mapping[str, CellClaim]] = {
     "dynamodb": _table(
         _yes("a conditional write decides, on one item"),
         _yes("an item whose version does not change is taken over"),
+        _RACE,
+        _UNBOUNDED,
+    ),
+    "s3": _table(
+        _yes("a conditional write decides, on one object"),
+        _no("an object does not expire: a dead owner's is deleted by hand"),
+        _RACE,
+        _UNBOUNDED,
+    ),
+    "azure-blob": _table(
+        _yes("one service grants a lease, by its clock", "clock"),
+        _yes("a lease ends after at most 60 s, unless it is infinite"),
         _RACE,
         _UNBOUNDED,
     ),

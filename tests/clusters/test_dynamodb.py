@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from holdfast.clusters.systems import moto_server
 from holdfast.clusters.systems.dynamodb import client as dynamodb
-from holdfast.clusters.systems.dynamodb import emulator
 from holdfast.clusters.systems.dynamodb.system import SYSTEM
 from holdfast.clusters.systems.dynamodb.table import Failed
 from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
@@ -128,7 +128,7 @@ def test_the_emulator_carries_out_one_request_at_a_time() -> None:
         yield b"done"
         inside[0] -= 1
 
-    served = emulator.one_by_one(application)
+    served = moto_server.one_by_one(application)
     said: list[list[bytes]] = []
     threads = [
         threading.Thread(target=lambda: said.append(list(served({}, print)))) for _ in range(5)

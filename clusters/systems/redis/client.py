@@ -63,7 +63,7 @@ class RedisLock:
             try:
                 token = self._way.take(lock, attempt, ttl_ns // MILLISECOND)
             except redis.exceptions.RedisError as error:
-                return _answer(error)
+                return answer_of(error)
             return HELD if token is None else Answer(outcome=Status.OK, token=token, ttl_ns=ttl_ns)
 
         return self._poller.until(lock, attempt, wait_ns, poll)
@@ -73,7 +73,7 @@ class RedisLock:
         try:
             done = self._way.renew(grant.lock, grant.attempt, ttl_ns // MILLISECOND)
         except redis.exceptions.RedisError as error:
-            return _answer(error)
+            return answer_of(error)
         return Answer(outcome=Status.OK if done else Status.NOT_OWNER, ttl_ns=ttl_ns)
 
     def release(self, grant: Grant) -> Answer:
@@ -81,14 +81,14 @@ class RedisLock:
         try:
             done = self._way.free(grant.lock, grant.attempt)
         except redis.exceptions.RedisError as error:
-            return _answer(error)
+            return answer_of(error)
         return Answer(outcome=Status.OK if done else Status.NOT_OWNER)
 
     def close(self) -> None:
         self._redis.close()
 
 
-def _answer(error: Exception) -> Answer:
+def answer_of(error: Exception) -> Answer:
     """What an error means, by the table."""
     outcome = next((meaning for kind, meaning in MEANING if isinstance(error, kind)), Status.INFO)
     return Answer(outcome=outcome, error=f"{type(error).__name__}: {error}")

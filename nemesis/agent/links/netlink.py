@@ -1,7 +1,7 @@
-"""Netlink messages to netfilter: a packet queue answered by this process, and the rule that fills
-it where nftables has no `queue` statement.
+"""Netlink messages to netfilter: a packet queue answered by this process, and a rule that fills it.
 
-Numbers are those of linux/netfilter/{nfnetlink,nfnetlink_queue,nf_tables,nf_tables_compat}.h.
+The rule is for hosts whose nftables has no `queue` statement. Numbers are those of
+linux/netfilter/{nfnetlink,nfnetlink_queue,nf_tables,nf_tables_compat}.h.
 """
 
 from __future__ import annotations

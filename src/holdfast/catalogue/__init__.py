@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast.catalogue.rows import BackendRow, NemesisRow, Row, SystemRow, WorkloadRow
 from holdfast.catalogue.table import Table
+from holdfast.harness.core.clock import SECOND
 
 _S = "holdfast.clusters.systems"
 _SYSTEMS: dict[str, SystemRow] = {
@@ -72,6 +73,12 @@ _SYSTEMS: dict[str, SystemRow] = {
         nodes=5,
         most=9,
     ),
+    "redis-cluster": SystemRow(
+        entry=f"{_S}.redis.cluster.system:SYSTEM",
+        says="the redis lock on a Redis Cluster of six servers with failover (--set wait=1: WAIT)",
+        nodes=6,
+        most=6,
+    ),
     "redlock": SystemRow(
         entry=f"{_S}.redlock.system:SYSTEM",
         says="the published Redlock algorithm: majority vote over independent Redis servers",
@@ -137,6 +144,23 @@ _SYSTEMS: dict[str, SystemRow] = {
         nodes=1,
         most=1,
         peers=False,
+    ),
+    "s3": SystemRow(
+        entry=f"{_S}.s3.system:SYSTEM",
+        says="an object written under If-None-Match and If-Match (--set leases=none|timed), on an"
+        " emulator, through unmodified boto3",
+        nodes=1,
+        most=1,
+        peers=False,
+    ),
+    "azure-blob": SystemRow(
+        entry=f"{_S}.azure_blob.system:SYSTEM",
+        says="the lease of a blob, 15 to 60 s (--set leases=timed|infinite), on an emulator,"
+        " through unmodified azure-storage-blob",
+        nodes=1,
+        most=1,
+        peers=False,
+        lease_ns=15 * SECOND,
     ),
     "kubernetes": SystemRow(
         entry=f"{_S}.kubernetes.system:SYSTEM",

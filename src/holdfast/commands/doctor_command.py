@@ -15,6 +15,7 @@ from holdfast.clusters.backends import abilities
 from holdfast.clusters.libraries import environments
 from holdfast.clusters.libraries.rows import LIBRARIES
 from holdfast.clusters.libraries.system import entry
+from holdfast.clusters.programs import npm
 from holdfast.clusters.programs.rows import PROGRAMS
 from holdfast.clusters.programs.system import entry as entry_of_program
 from holdfast.clusters.systems.program.table import problems
@@ -22,7 +23,7 @@ from holdfast.commands.options import Command
 from holdfast.engine import client_conformance, system_trial
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.ports import Installs, Prechecked
+from holdfast.harness.core.ports import FromNpm, Installs, Prechecked
 from holdfast.reports.text.formatting import count
 from holdfast.reports.text.layout import aligned, say, width
 
@@ -169,6 +170,8 @@ def _of_system(entry: str) -> str | None:
     """What a system lacks here: by its own check; else its libraries, which run its servers too."""
     system = load(entry)
     missing = system.precheck() if isinstance(system, Prechecked) else None
+    if missing is None and isinstance(system, FromNpm):
+        missing = npm.missing() or npm.problem(system.npm)
     return missing or _of_libraries(entry, [])
 
 

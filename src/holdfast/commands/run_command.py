@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
+from holdfast import catalogue
 from holdfast.commands.options import (
     HOSTS_HELP,
     SETTINGS,
@@ -80,7 +82,7 @@ IS_PYTHON = re.compile(r".+\.py:\w+")
 @setting("--clients", type=Whole(1), default=5, help="Client processes, each on its own node.")
 @setting("--locks", type=Whole(1), default=1, help="Number of locks the clients share.")
 @setting("--time", default="30s", help="Duration of the workload.")
-@setting("--lease", default="2s", help="Lease that clients request.")
+@setting("--lease", default="2s", help="Lease that clients request (azure-blob: 15s).")
 @click.option("--rate", type=Whole(1), help="Acquires per second, for --workload paced.")
 @click.option(
     "--workers",
@@ -129,6 +131,8 @@ def command(
             plan = plan_options.from_options(table, given["options"])
         except UsageError as error:
             raise UsageError(*(_with_source(ctx, line) for line in error.problems)) from error
+        if ctx.get_parameter_source("lease") is ParameterSource.DEFAULT:
+            plan = _with_lease(plan)
     else:
         over = {name: value for name, value in table.items() if name in named}
         plan = plan_options.from_file(plan_file, over, given["options"])
@@ -156,6 +160,12 @@ def command(
     if as_json:
         click.echo(json.dumps(plain(verdicts)))
     return verdicts.exit_code
+
+
+def _with_lease(plan: Plan) -> Plan:
+    """The plan with the default lease of its system."""
+    row = catalogue.SYSTEMS.get(plan.system)
+    return replace(plan, lease_ns=row.lease_ns) if row is not None and row.lease_ns else plan
 
 
 def _with_source(ctx: click.Context, problem: str) -> str:

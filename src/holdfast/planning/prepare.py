@@ -24,6 +24,7 @@ from holdfast.catalogue.mutants import MUTANTS
 from holdfast.catalogue.table import Names
 from holdfast.clusters.libraries import environments
 from holdfast.clusters.libraries.rows import LIBRARIES
+from holdfast.clusters.programs import npm
 from holdfast.clusters.systems.program.command_line import FOLDER
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.durations import duration_text
@@ -31,7 +32,16 @@ from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.fault_traits import NOT_SIMULATED
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.ports import ABILITIES, Fault, Installs, Nemesis, Packaged
+from holdfast.harness.core.ports import (
+    ABILITIES,
+    Fault,
+    FromNpm,
+    FromPackages,
+    Installs,
+    LimitsLeases,
+    Nemesis,
+    Packaged,
+)
 from holdfast.harness.core.user_imports import site_folders
 from holdfast.harness.core.verdict import Promises
 from holdfast.harness.plans.manifest import (
@@ -92,6 +102,7 @@ def prepared(plan: Plan) -> Prepared:
         *offered_load.problems(plan),
         *wrong_mutant(plan),
         *unable(found),
+        *wrong_lease(found),
         *user_system.missing_files(plan.system, found.system, found.options),
         *nemeses_elsewhere(plan),
         *out_of_reach(plan),
@@ -287,6 +298,15 @@ def unable(found: Prepared) -> list[str]:
     return [f"workload {plan.workload} needs abilities that {plan.system} lacks{hint}: {what}"]
 
 
+def wrong_lease(found: Prepared) -> list[str]:
+    """Why the system grants no lease of the plan's length, one line or none."""
+    system, plan = found.system, found.plan
+    if not isinstance(system, LimitsLeases):
+        return []
+    why = system.wrong_lease(plan.lease_ns, found.options)
+    return [f"{plan.system}: {why}"] if why else []
+
+
 def notes(found: Prepared) -> list[str]:
     """What is known before the run to spoil it, one line each."""
     plan, row, told = found.plan, found.workload, list[str]()
@@ -384,7 +404,29 @@ def create(
 
 
 def _libraries(found: Prepared) -> tuple[list[str], list[str]]:
-    """The folders of the client's packages, fetched on first use, and the packages in them."""
+    """The folders of packages of the client and the servers, that of the client first, fetched on
+    first use, and the packages in them."""
+    folders, packages = _of_client(found)
+    pins = server_pins(found)
+    if pins:
+        folders.append(str(environments.fetch(pins, tell=_tell)))
+    if isinstance(found.system, FromNpm):
+        missing = npm.missing()
+        if missing:
+            raise UsageError(missing)
+        folders.append(str(npm.fetch(found.system.npm, _tell)))
+        pins = [*pins, *(f"{npm.PREFIX}{pin}" for pin in found.system.npm)]
+    return folders, [*packages, *pins]
+
+
+def server_pins(found: Prepared) -> list[str]:
+    """The Python packages that hold its servers."""
+    if not isinstance(found.system, FromPackages):
+        return []
+    return list(found.system.server_pins(found.options))
+
+
+def _of_client(found: Prepared) -> tuple[list[str], list[str]]:
     system, pins = found.system, found.system.libraries
     packaged = system if isinstance(system, Packaged) else None
     if isinstance(system, Installs):
@@ -448,7 +490,7 @@ def manifest(found: Prepared, name: str, again: str, fetched: Sequence[str] = ()
         ready_ns=READY_NS,
         longest_hold_ns=longest_ns,
         peers=found.row.peers,
-        pins=list(found.system.libraries),
+        pins=[*found.system.libraries, *server_pins(found)],
         libraries=list(fetched),
         site=site_folders() if own_code.installed(plan) and _clients_here(plan) else (),
         entries=Entries(
