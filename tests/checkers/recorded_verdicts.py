@@ -2,6 +2,9 @@
 
 After a change that is meant, `python -m tests.checkers.recorded_verdicts` writes that file again.
 
+They are variants of every violation that a rule is for, small histories at random, some of correct
+services, and those that told mutants apart (`chosen_histories`).
+
 One line per group of histories: how many of each verdict, and a digest per history of all that was
 said of it: verdicts, findings, certificates, counts, evidence, and the verifier's answers, with
 their reasons, to claims of which most are false.
@@ -12,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -33,6 +36,7 @@ from holdfast.harness.verification.derived import Run
 from holdfast.harness.verification.verify import Verifier, verdict_on, verify
 from tests.checkers.busy_histories import busy
 from tests.checkers.certified import named, recorded, told
+from tests.checkers.chosen_histories import chosen, history_of
 from tests.checkers.correct_services.histories import case_of, tell
 from tests.checkers.correct_services.kinds import SERVICES
 from tests.checkers.correct_services.world import Faults
@@ -50,22 +54,31 @@ SMALL, BUSY, EACH = 15, 2, 12
 """Groups of small histories, of busy ones per property, and histories in each."""
 
 
-def groups() -> dict[str, list[Case]]:
-    """Name of a group -> its histories."""
-    found = dict[str, list[Case]]()
+def groups() -> dict[str, list[tuple[str, Case]]]:
+    """Name of a group -> its histories, each with the property that claims to the verifier are
+    about, or another word where none are made."""
+    found = dict[str, list[tuple[str, Case]]]()
+
+    def add(name: str, prop: str, cases: Iterable[Case]) -> None:
+        found[name] = [(prop, one) for one in cases]
+
     for n, (prop, one) in enumerate((*of_every_rule(), *specimens())):
         chance = random.Random(f"corpus {n} {prop}")
-        found[f"{prop} {n}"] = [one, *variants(one, chance, VARIANTS, CHANGES)]
+        add(f"{prop} {n}", prop, [one, *variants(one, chance, VARIANTS, CHANGES)])
     for n in range(SMALL):
         chance = random.Random(f"corpus {n}")
-        found[f"small {n}"] = [later(small(chance)) for _ in range(EACH)]
+        add(f"small {n}", "", [later(small(chance)) for _ in range(EACH)])
     for prop in CHECKERS:
         for n in range(BUSY):
             chance = random.Random(f"corpus {prop} {n}")
-            found[f"{prop} at random {n}"] = [later(busy(chance)) for _ in range(EACH)]
+            add(f"{prop} at random {n}", prop, [later(busy(chance)) for _ in range(EACH)])
     for service in SERVICES:
         worlds = [tell(service, f"corpus {n}", Faults(), 0) for n in range(3)]
-        found[f"correct {service.name}"] = [case_of(service, [one], Faults()) for one in worlds]
+        cases = [case_of(service, [one], Faults()) for one in worlds]
+        add(f"correct {service.name}", "", cases)
+    names = chosen()
+    for n in range(0, len(names), EACH):
+        found[f"chosen {n}"] = [history_of(name) for name in names[n : n + EACH]]
     return found
 
 
@@ -75,17 +88,36 @@ def said(one: Case, prop: str) -> tuple[Counter[str], str]:
     orders = dict[str, Ordering]()
     with patch.object(legal_orders, "ordered", partial(_noted, orders)):
         verdicts = {name: judge(one) for name, judge in CHECKERS.items()}
-    run, parts = recorded(one), list[object]([plain(evidence(one))])
+    parts = list[object]([plain(evidence(one))])
     for name, verdict in verdicts.items():
-        parts.append(verdict)
-        parts.append([certificate(one, each) for each in verdict.findings])
-        if name in orders:
-            parts.append(_order(one, run, verdict, orders[name](one)))
-    own = verdicts.get(prop.split(" ")[0])
-    if own is not None:
-        parts.append(_claims(one, run, own))
+        parts += _said_of(one, name, verdict, orders)
+    if prop in verdicts:
+        parts.append(_claims(one, verdicts[prop]))
     counts = Counter(str(verdict.verdict) for verdict in verdicts.values())
-    return counts, hashlib.sha256(msgspec.json.encode(parts, enc_hook=_plain)).hexdigest()[:8]
+    return counts, _digest(parts).hex()[:8]
+
+
+def said_of(one: Case, unit: str, prop: str) -> bytes:
+    """A digest of what is said of one property; unit "": of the answers to claims about `prop`."""
+    one, orders = named(replace(one, memo={})), dict[str, Ordering]()
+    if not unit:
+        return _digest(_claims(one, CHECKERS[prop](one)))
+    with patch.object(legal_orders, "ordered", partial(_noted, orders)):
+        verdict = CHECKERS[unit](one)
+    return _digest(list(_said_of(one, unit, verdict, orders)))
+
+
+def _said_of(
+    one: Case, prop: str, verdict: PropertyVerdict, orders: Mapping[str, Ordering]
+) -> Iterator[object]:
+    yield verdict
+    yield [certificate(one, each) for each in verdict.findings]
+    if prop in orders:
+        yield _order(one, recorded(one), verdict, orders[prop](one))
+
+
+def _digest(parts: list[Any]) -> bytes:
+    return hashlib.sha256(msgspec.json.encode(parts, enc_hook=_plain)).digest()
 
 
 def _noted(
@@ -129,9 +161,9 @@ def _exchanged(
     return list(verify(run, changed, bytes(orders)))
 
 
-def _claims(one: Case, run: Run, verdict: PropertyVerdict) -> list[str]:
+def _claims(one: Case, verdict: PropertyVerdict) -> list[str]:
     """The verifier's answers to its own findings by other rows, and to claims by any rows."""
-    chance, verifier = random.Random(verdict.property), Verifier(run)
+    chance, verifier = random.Random(verdict.property), Verifier(recorded(one))
     made = list(claims(verdict.property, one, verdict.findings, chance))
     made += [forged(one, each, chance) for each in verdict.findings if each.proof for _ in "123"]
     return [_answer(one, verifier, each) for each in made]
@@ -144,11 +176,11 @@ def _answer(one: Case, verifier: Verifier, claim: Finding) -> str:
         return repr(error)
 
 
-def line(name: str, cases: list[Case]) -> str:
+def line(name: str, histories: list[tuple[str, Case]]) -> str:
     """The line of a group."""
     counts, digests = Counter[str](), list[str]()
-    for one in cases:
-        more, digest = said(one, name)
+    for prop, one in histories:
+        more, digest = said(one, prop)
         counts += more
         digests.append(digest)
     verdicts = " ".join(f"{counts[each]} {each}" for each in ("VIOLATED", "HOLDS", "UNKNOWN"))
@@ -156,8 +188,8 @@ def line(name: str, cases: list[Case]) -> str:
 
 
 def lines() -> Iterator[str]:
-    for name, cases in groups().items():
-        yield line(name, cases)
+    for name, histories in groups().items():
+        yield line(name, histories)
 
 
 if __name__ == "__main__":
