@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 
 from holdfast.engine import finding_package
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.plans.plan import Plan
 from tests import needs
 from tests.front.said import holdfast
 from tests.front.test_runs import run
@@ -71,4 +76,29 @@ def test_every_script_is_valid_python(name: str) -> None:
     spoken = finding_package.SPOKEN[name]
     compile(spoken.imports, name, "exec")
     for text in (spoken.client, spoken.lock, spoken.acquire, spoken.renew):
-        compile(text.format(name="l", lease="LEASE_S", owner="first"), name, "eval")
+        compile(text.format(name="'l'", lease="LEASE_S", owner="first"), name, "eval")
+
+
+@pytest.mark.parametrize("name", finding_package.SPOKEN)
+@pytest.mark.parametrize("renewals", [0, 200])
+def test_what_a_run_directory_says_does_not_become_code(name: str, renewals: int) -> None:
+    hostile = 'x"); import os; os._exit(7)  # \'"""\n{lease}'
+    finding: Any = SimpleNamespace(lock=hostile)
+    plan = Plan(system="redis", options={"expire": '"""; import os'})
+    manifest: Any = SimpleNamespace(plan=plan)
+    spoken = finding_package.SPOKEN[name]
+    text = finding_package.script(f"{name}==1.0", spoken, manifest, finding, renewals)
+    tree = ast.parse(text)
+    imported = [n.names[0].name for n in ast.walk(tree) if isinstance(n, ast.Import)]
+    assert "os" not in imported
+    texts = [n.value for n in ast.walk(tree) if isinstance(n, ast.Constant)]
+    assert hostile in texts
+    assert len(text.splitlines()) <= MOST_LINES
+
+
+@pytest.mark.parametrize("version", ["8.1.0 --index-url=x", '8.1.0"', "../x", "1\n"])
+def test_a_library_that_is_no_version_is_refused(version: str) -> None:
+    options = {"library": f"redis=={version}"}
+    manifest: Any = SimpleNamespace(plan=Plan(system="redis", options=options))
+    with pytest.raises(UsageError):
+        finding_package._library(manifest)

@@ -3,10 +3,14 @@
 The script makes the calls of the two owners one after the other, without the run's other clients
 and without its faults. Only what shows the bug in this way, in every trial against a new server,
 is packaged.
+
+A run directory may come from elsewhere, and what is written here is executed: names become Python
+literals, and packages are those of the library's own row, from the folders that Holdfast fetched.
 """
 
 from __future__ import annotations
 
+import html
 import os
 import re
 import shutil
@@ -21,10 +25,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+from holdfast.clusters.libraries import environments
+from holdfast.clusters.libraries.system import entry
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import EnvironmentFailed, UsageError
+from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import Op, Status
-from holdfast.harness.history.reader import load as load_history
+from holdfast.harness.history import reader
 from holdfast.harness.judging.judge import stored
 from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.runs.directory import RunDir
@@ -38,6 +45,7 @@ READY_S = 10
 SHOWS = 1
 """Exit code of the script if it shows the bug; 0 if not."""
 SERVER = "redis-server"
+PIN = re.compile(r"[A-Za-z0-9._-]+==[A-Za-z0-9.]+")
 TEMPLATES = Path(__file__).parent.parent / "reports" / "templates"
 
 
@@ -45,7 +53,7 @@ TEMPLATES = Path(__file__).parent.parent / "reports" / "templates"
 class Spoken:
     """How a library is called in a script: its imports, a client of PORT, and a lock of a client.
 
-    lock    with {lease}, the lease in seconds or None
+    lock    with {name}, a literal, and {lease}, the lease in seconds or None
     """
 
     imports: str
@@ -56,7 +64,7 @@ class Spoken:
 
 
 _REDIS_LIKE = {
-    "lock": 'client.lock("{name}", timeout={lease}, thread_local=False)',
+    "lock": "client.lock({name}, timeout={lease}, thread_local=False)",
     "acquire": "{owner}.acquire(blocking=False)",
     "renew": "{owner}.reacquire()",
 }
@@ -66,7 +74,7 @@ SPOKEN: Mapping[str, Spoken] = {
     "sherlock": Spoken(
         imports="import redis\nimport sherlock",
         client="redis.StrictRedis(port=PORT)",
-        lock='sherlock.RedisLock("{name}", client=client, expire={lease}, timeout=0)',
+        lock="sherlock.RedisLock({name}, client=client, expire={lease}, timeout=0)",
         acquire="{owner}.acquire(blocking=False)",
         renew="{owner}.renew()",
     ),
@@ -109,7 +117,7 @@ if granted and again and not expired:
     sys.exit({shows})
 print("not shown")
 '''
-RENEWAL = 'print("first renews:", {renew})\n'
+RENEWALS = 'for _ in range({count}):\n    print("first renews:", {renew})\n'
 
 ISSUE = """# {library}: the lock is granted to a second client while the first one holds it
 
@@ -161,14 +169,16 @@ def write(run: RunDir, target: Path) -> tuple[int, int]:
         raise UsageError(f"{run.path}: not judged; judge it first with: holdfast check {run.path}")
     judged, manifest = stored(run), run.read_manifest()
     findings = _findings(judged)
-    pin, spoken = _library(manifest)
+    pins, spoken = _library(manifest)
+    pin = pins[0]
     text = script(pin, spoken, manifest, findings[0], _renewals(run, findings[0]))
     if shutil.which(SERVER) is None:
         raise EnvironmentFailed(f"{SERVER} is not installed; the script is tried on it")
+    packages = environments.fetch(pins)
     with tempfile.TemporaryDirectory(prefix="holdfast-") as scratch:
         path = Path(scratch) / "reproduce.py"
         path.write_text(text)
-        done = [_tried(path, manifest.libraries) for _ in range(TRIALS)]
+        done = [_tried(path, packages) for _ in range(TRIALS)]
     shown = sum(code == SHOWS for code, _ in done)
     if shown < TRIALS:
         last = done[-1][1].splitlines()[-1:] or ["no output"]
@@ -178,19 +188,19 @@ def write(run: RunDir, target: Path) -> tuple[int, int]:
         )
     target.mkdir(parents=True)
     (target / "reproduce.py").write_text(text)
-    (target / "requirements.txt").write_text("".join(f"{one}\n" for one in manifest.pins))
+    (target / "requirements.txt").write_text("".join(f"{one}\n" for one in pins))
     (target / "finding.svg").write_text(drawing(findings[0], judged))
     (target / "issue.md").write_text(
         ISSUE.format(
             library=pin,
-            sentence=findings[0].sentence,
+            sentence=_plain(findings[0].sentence),
             shown=shown,
             trials=TRIALS,
             output=done[0][1].strip(),
-            versions=_versions(manifest),
+            versions=_versions(pins),
             seconds=(judged.stop_ns - judged.start_ns) / SECOND,
             findings=len(findings),
-            command=judged.command,
+            command=_plain(judged.command),
         )
     )
     return shown, TRIALS
@@ -206,10 +216,12 @@ def script(pin: str, spoken: Spoken, manifest: Manifest, finding: Shown, renewal
         imports=spoken.imports,
         lease=lease,
         client=spoken.client,
-        lock=spoken.lock.format(name=finding.lock, lease="LEASE_S"),
+        lock=spoken.lock.format(name=repr(finding.lock), lease="LEASE_S"),
         first_acquire=spoken.acquire.format(owner="first"),
         second_acquire=spoken.acquire.format(owner="second"),
-        renewals=RENEWAL.format(renew=spoken.renew.format(owner="first")) * renewals,
+        renewals=RENEWALS.format(count=renewals, renew=spoken.renew.format(owner="first"))
+        if renewals
+        else "",
     )
 
 
@@ -248,8 +260,9 @@ def _findings(judged: Judged) -> Sequence[Shown]:
     return found
 
 
-def _library(manifest: Manifest) -> tuple[str, Spoken]:
-    """The pin of the library under test and how it is called. UsageError for any other."""
+def _library(manifest: Manifest) -> tuple[Sequence[str], Spoken]:
+    """The pins of the library under test, its own first, and how it is called. UsageError for any
+    other."""
     plan, options = manifest.plan, manifest.plan.options
     name = options.get("library", "").partition("==")[0]
     if plan.system != "redis" or name not in SPOKEN:
@@ -259,7 +272,10 @@ def _library(manifest: Manifest) -> tuple[str, Spoken]:
     for option, usual in (("way", "call"), ("renew", "call"), ("api", "sync")):
         if options.get(option, usual) != usual:
             raise UsageError(f"not packaged: only findings with {option}={usual} are")
-    return manifest.pins[0], SPOKEN[name]
+    wanted = options["library"]
+    if "==" in wanted and not PIN.fullmatch(wanted):
+        raise UsageError(f"not packaged: {wanted!r} is no package and version")
+    return load(entry(plan.system, {"library": wanted})).libraries, SPOKEN[name]
 
 
 def _renewals(run: RunDir, finding: Shown) -> int:
@@ -268,19 +284,24 @@ def _renewals(run: RunDir, finding: Shown) -> int:
         (event for event in finding.witnesses if event.op in ("acquire", "try")),
         key=lambda event: event.t_ret_ns,
     )
-    rows = load_history(run.history).history.rows
+    rows = reader.load(run.history).history.rows
     mine = (rows["attempt"] == first.attempt) & (rows["f"] == int(Op.RENEW))
     done = rows[mine & (rows["t_inv"] < second.t_ret_ns) & (rows["status"] == int(Status.OK))]
     return len(done)
 
 
-def _tried(path: Path, libraries: Sequence[str]) -> tuple[int, str]:
+def _plain(text: str) -> str:
+    """One line of a run directory as text between the author's own."""
+    return html.escape(" ".join(text.split()), quote=False).replace("`", "'")
+
+
+def _tried(path: Path, packages: Path) -> tuple[int, str]:
     """The script's exit code and its output, on a server of its own; if it has none, its errors."""
     with _server(path.parent) as port:
         done = subprocess.run(
             [sys.executable, "-P", str(path), str(port)],
             capture_output=True, text=True, timeout=TRIAL_S, check=False,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(libraries)},
+            env={**os.environ, "PYTHONPATH": str(packages)},
         )  # fmt: skip
     return done.returncode if "two owners" in done.stdout else 0, done.stdout or done.stderr
 
@@ -313,11 +334,11 @@ def _listens(port: int) -> bool:
     return True
 
 
-def _versions(manifest: Manifest) -> str:
+def _versions(pins: Sequence[str]) -> str:
     said = subprocess.run([SERVER, "--version"], capture_output=True, text=True, check=False).stdout
     server = re.search(r"v=(\S+)", said)
     found = [
-        *manifest.pins,
+        *pins,
         f"{SERVER} {server[1] if server else 'of unknown version'}",
         f"Python {sys.version.split()[0]}",
     ]
