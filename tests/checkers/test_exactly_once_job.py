@@ -51,6 +51,16 @@ def test_the_first_open_job_may_still_be_under_way() -> None:
     assert judged(DONE, begun) == (Verdict.HOLDS, [])
 
 
+@pytest.mark.parametrize(
+    ("unanswered", "kinds"), [("1w?:db#0=0", []), ("1d?:db#0", ["job-never-done"])]
+)
+def test_a_job_whose_effect_may_still_come_is_not_called_undone(
+    unanswered: str, kinds: list[str]
+) -> None:
+    later = "1d?:db#1 1D 1d+=0 1w?:db#1=0 1S+=1 1w+=1"
+    assert judged("", f"{later} {unanswered}")[1] == kinds
+
+
 def test_a_lost_row_could_have_been_the_effect() -> None:
     skipped = "0w?:db#1=0 0S+=1 0w+=1 0d?:db#0 0D+=1 0d+=1"
     told = case(TURNS.format(one=skipped, other=""))

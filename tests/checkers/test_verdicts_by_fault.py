@@ -186,3 +186,16 @@ def test_the_faults_of_a_finding_are_those_near_any_of_its_rows() -> None:
         assert at_work(replace(given, windows=tuple(windows), memo={}), finding) == expected
         seen.add(expected)
     assert len(seen) > 4
+
+
+@pytest.mark.parametrize(
+    ("reason", "lasted", "at"),
+    [("no heal was observed", 4, "pause"), ("no heal was observed", 0, "none"), ("", 4, "none")],
+)
+def test_a_fault_that_was_never_measured_counts_only_if_it_lasted(
+    reason: str, lasted: int, at: str
+) -> None:
+    unknown = replace(window("pause", "n1", 50, 50 + lasted, effective=False), reason=reason)
+    broken = told(BROKEN, unknown, kinds=("pause",))
+    (finding, *_) = check(broken).findings
+    assert at_work(broken, finding) == at

@@ -51,3 +51,13 @@ def test_calls_become_earlier_and_answers_later_and_what_never_returned_stays_op
     assert clocks.whole
     assert clocks.error_ns >= 10
     assert not Clocks([head, sample]).whole
+
+
+def test_every_host_has_a_clock_of_its_own_samples() -> None:
+    head = {"asked_ns": 1, "most_ppm": 1000, "hosts": {"near": ["c1"], "far": ["c2", "n1"]}}
+    near = {"host": "near", "sent_ns": 100, "host_ns": 1_000, "received_ns": 120}
+    far = {"host": "far", "sent_ns": 100, "host_ns": 50_000, "received_ns": 120}
+    clocks = Clocks([head, near, far])
+    for node, stamp in (("c1", 1_000), ("c2", 50_000), ("n1", 50_000)):
+        low, high = clocks.span(node, stamp, stamp)
+        assert 95 <= low <= 100 and 120 <= high <= 125

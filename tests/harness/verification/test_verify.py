@@ -27,6 +27,7 @@ from holdfast.harness.verification import rule, rules
 from holdfast.harness.verification.verify import (
     Outcome,
     Verifier,
+    _times,
     run_of,
     verdict_on,
     verify,
@@ -251,3 +252,13 @@ def test_a_writer_without_rows_takes_no_row_of_another() -> None:
 
 
 NOTHING = memoryview(b"")
+
+
+@pytest.mark.parametrize(
+    ("told", "times"),
+    [([1, 2], (1, 2)), ([1], ()), ([1, 2, 3], ()), ([1, "2"], ()), ([1, True], ()), (None, ()),
+     (3, ()), ("ab", ()), ({"a": 1}, ())],
+)  # fmt: skip
+def test_times_of_a_fault_are_two_numbers_or_none(told: Any, times: tuple[int, ...]) -> None:
+    assert _times({"cut_ns": told}, "cut_ns") == times
+    assert _times({}, "cut_ns") == ()
