@@ -59,9 +59,16 @@ def workloads() -> str:
     return _page("Workloads", "`--workload NAME`: what the clients do.", parts)
 
 
+SHARED = """\
+Options of every nemesis: `target` (a role or nodes, as in `leader`, `holder`, `n1+n2`), `every`
+(period), `for` (length of a fault), `lease` (of the run's locks, from which the defaults of both
+follow), `when` and `within` (the [event](../howto/faults-at-events.md) for which a fault waits, and
+how long)."""
+
+
 def nemeses() -> str:
     """The page about faults."""
-    parts = []
+    parts = [SHARED]
     for name, row in catalogue.NEMESES.items():
         where = f" Only on `--backend {row.only}`." if row.only else ""
         parts += [f"## {name}", f"{sentence(row.says)}.{where}", _quoted(docstring(row.entry))]
