@@ -42,7 +42,7 @@ def draw_all(
         try:
             rng = stream(seed, "nemesis", index, name)
             paced = {**_pace(len(specs), options, span_ns), **options}
-            when, within_ns = armed(paced)
+            when, within_ns = armed(paced, f"nemesis {name}: ")
             faults = entries[name].draw(rng, paced, span_ns - later_ns - within_ns)
         except UsageError as error:
             problems += error.problems

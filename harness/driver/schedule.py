@@ -98,8 +98,6 @@ class Schedule:
     """nodes that a fault may kill at any time until it heals, once per fault"""
     paused: list[str] = field(default_factory=list)
     """nodes that a fault has paused, once per fault"""
-    _event_ns: dict[str, int] = field(default_factory=dict)
-    """when the event happened that a fault waited for"""
     _unknown: set[str] = field(default_factory=set)
     """faults whose injection had no response: they may have been in effect at any time since"""
 
@@ -121,7 +119,7 @@ class Schedule:
             raise
 
     async def _one(self, fault: Fault) -> None:
-        begin_ns = self.start_ns + fault.at_ns
+        begin_ns, event_ns = self.start_ns + fault.at_ns, 0
         await sleep_until(begin_ns, self.now)
         if fault.when:
             event_ns = await self._awaited(fault)
@@ -130,10 +128,10 @@ class Schedule:
                 self._note(fault, "skipped", f"no {fault.when} within {within}")
                 self.done += 1
                 return
-            self._event_ns[fault.id], begin_ns = event_ns, self.now()
+            begin_ns = self.now()
         nodes: list[str] = []
         try:
-            nodes = await self._inject(fault)
+            nodes = await self._inject(fault, event_ns)
             if nodes:
                 self.active += 1
                 if fault.id not in self._unknown:
@@ -157,7 +155,7 @@ class Schedule:
             self.done += 1
 
     async def _awaited(self, fault: Fault) -> int:
-        """The time of the first event, from now on, that the fault waits for; 0: none came."""
+        """The time of the next event that the fault waits for; 0: none came in time."""
         what = event(fault.when)
         before, _ = self.live.happened(what)
         deadline = self.now() + fault.within_ns
@@ -169,8 +167,11 @@ class Schedule:
                 return event_ns
         return 0
 
-    async def _inject(self, fault: Fault) -> list[str]:
-        """Resolves the target and injects the fault; [] if the target could not be resolved."""
+    async def _inject(self, fault: Fault, event_ns: int) -> list[str]:
+        """Resolves the target and injects the fault; [] if the target could not be resolved.
+
+        event_ns   the event for which it waited, 0 for none
+        """
         nemesis = self.nemeses[fault.do]
         rng = stream(self.seed, "fault", fault.id)
         view = await self._view(fault)
@@ -181,8 +182,8 @@ class Schedule:
             return []
         nodes: list[str] = []
         evidence: dict[str, Json] = {}
-        if fault.id in self._event_ns:
-            evidence["after_event_ns"] = self.now() - self._event_ns[fault.id]
+        if event_ns:
+            evidence["after_event_ns"] = self.now() - event_ns
         t_ns = 0
         before_ns = self.now()
         for request in requests:

@@ -11,8 +11,9 @@ import numpy as np
 
 from holdfast.harness.core.operations import ROW_BYTES, Op, Status
 from holdfast.harness.history.current_holders import LOOK_S, CurrentHolds, Hold
+from holdfast.harness.history.event_counts import EventCounts
 from holdfast.harness.history.reader import Header, read_header, rows_at, segment_files
-from holdfast.harness.plans.events import Event, Events
+from holdfast.harness.plans.events import Event
 from holdfast.harness.recording.segments import HEADER_BYTES, READY
 
 LOOK_ROWS = 512
@@ -39,7 +40,7 @@ class Live:
         self._shift_ns = shift_ns
         self._cursors: dict[Path, _Cursor] = {}
         self._current = CurrentHolds()
-        self._events = Events()
+        self._events = EventCounts()
         self.ops = 0
 
     @property

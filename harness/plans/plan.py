@@ -27,6 +27,8 @@ FILE = re.compile(r"[^,+|]+\.py:[A-Za-z_][A-Za-z0-9_]*")
 OWN = re.compile(r".+\.py:[A-Za-z_][A-Za-z0-9_]*|.+\.toml")
 """A user's system: a class in a file, mylock.py:MyLock, or a [system] table, mylock.toml."""
 
+LEASE_NS = 2 * SECOND
+"""The lease of most systems, if a plan names none."""
 WITHIN = "3s"
 """How long a fault with `when` waits for its event, if it does not say."""
 NAMES = "lock_names"
@@ -55,7 +57,7 @@ class Plan:
     resource: str = ""
     seed: int = 0
     time_ns: int = 30 * SECOND
-    lease_ns: int = 2 * SECOND
+    lease_ns: int = LEASE_NS
     nodes: int = 3
     clients: int = 5
     locks: int = 1
@@ -79,7 +81,11 @@ def lock_names(plan: Plan) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Known:
-    """The names that a plan may use, by kind. `swarm_backend`: the one that a swarm runs on."""
+    """The names that a plan may use, by kind.
+
+    swarm_backend   the one that a swarm runs on
+    lease_of        the lease of a plan of this system that names none, ns
+    """
 
     systems: Collection[str]
     backends: Collection[str]
@@ -88,6 +94,7 @@ class Known:
     resources: Collection[str]
     swarm_backend: str
     checkers: Collection[str] = ()
+    lease_of: Callable[[str], int] = lambda system: LEASE_NS
 
 
 LISTED = {"mutant": "mutants", "finding": "findings", "nemesis": "nemeses"}
@@ -223,7 +230,7 @@ def parse(table: Mapping[str, object], known: Known, where: str = "plan") -> Pla
         resource=reader.take("resource", str, "", one_of(known.resources, "resource")),
         seed=reader.take("seed", int, 0, at_least(0)),
         time_ns=reader.take("time", str, 30 * SECOND, positive_ns),
-        lease_ns=reader.take("lease", str, 2 * SECOND, positive_ns),
+        lease_ns=reader.take("lease", str, known.lease_of(system), positive_ns),
         nodes=reader.take("nodes", int, 3, at_least(1)),
         clients=reader.take("clients", int, 5, at_least(1)),
         locks=reader.take("locks", int, 1, at_least(1)),
@@ -320,15 +327,18 @@ def _faults(rows: Sequence[object], known: Known, where: str) -> Sequence[Fault]
     return tuple(found)
 
 
-def armed(given: dict[str, str]) -> tuple[str, int]:
+def armed(given: dict[str, str], whose: str = "") -> tuple[str, int]:
     """Takes from a fault or nemesis the event it waits for, and how long it does at most; "", 0 if
-    it waits for none. Errors: UsageError."""
+    it waits for none. UsageError, which begins with `whose`."""
     when, within = given.pop("when", ""), given.pop("within", "")
     if within and not when:
-        raise UsageError("within without when: name the event, as in when=acquire:ok")
+        raise UsageError(f"{whose}within without when: name the event, as in when=acquire:ok")
     if when and when not in events.KNOWN:
-        raise UsageError(suggest(when, events.KNOWN, "event"))
-    return when, positive_ns(within or WITHIN) if when else 0
+        raise UsageError(f"{whose}{suggest(when, events.KNOWN, 'event')}")
+    try:
+        return when, positive_ns(within or WITHIN) if when else 0
+    except UsageError as error:
+        raise UsageError(f"{whose}within: {error}") from error
 
 
 def to_toml(plan: Plan, *, exact: bool) -> str:

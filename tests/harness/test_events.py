@@ -17,8 +17,9 @@ from holdfast.harness.core.ports import Fault
 from holdfast.harness.driver.schedule import Schedule
 from holdfast.harness.history import live as live_module
 from holdfast.harness.history.current_holders import Hold
+from holdfast.harness.history.event_counts import EventCounts
 from holdfast.harness.history.live import Live
-from holdfast.harness.plans.events import KNOWN, Event, Events, event
+from holdfast.harness.plans.events import KNOWN, Event, event
 from holdfast.harness.plans.plan import armed
 from holdfast.harness.recording.segments import Recorder
 from holdfast.harness.runs.journal import FaultRow
@@ -65,10 +66,11 @@ def test_a_call_that_waits_does_not_hide_what_its_client_does_meanwhile(tmp_path
 
 @dataclass
 class Rows:
-    """Rows that a test adds; nobody holds."""
+    """Rows that a test adds; nobody holds. asked: the schedule waits for the next row."""
 
-    events: Events = field(default_factory=Events)
+    events: EventCounts = field(default_factory=EventCounts)
     added: asyncio.Event = field(default_factory=asyncio.Event)
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
 
     def holds(self) -> Sequence[Hold]:
         return []
@@ -81,16 +83,25 @@ class Rows:
 
     async def changes(self) -> None:
         self.added.clear()
+        self.asked.set()
         await self.added.wait()
 
-    def add(self, op: Op, outcome: Status) -> None:
-        self.events.add(op, outcome, now_ns())
+    async def add(self, op: Op, outcome: Status) -> int:
+        """Adds one while the schedule waits; its time."""
+        await asyncio.wait_for(self.asked.wait(), 60)
+        self.asked.clear()
+        t_ns = now_ns()
+        self.events.add(op, outcome, t_ns)
         self.added.set()
+        return t_ns
+
+
+LASTS_NS = 5 * MILLISECOND
 
 
 def waiting(within_ns: int, live: Rows, rows: list[FaultRow]) -> Schedule:
     fault = Fault(
-        id="f1", do="mine", target="c1", at_ns=0, for_ns=MILLISECOND,
+        id="f1", do="mine", target="c1", at_ns=0, for_ns=LASTS_NS,
         when="acquire:ok", within_ns=within_ns,
     )  # fmt: skip
     stage = Watched([])
@@ -108,28 +119,28 @@ def waiting(within_ns: int, live: Rows, rows: list[FaultRow]) -> Schedule:
 def test_a_fault_begins_at_its_event_and_at_no_other_and_none_before() -> None:
     rows: list[FaultRow] = []
 
-    async def run() -> None:
+    async def run() -> int:
         live = Rows()
-        live.add(Op.ACQUIRE, Status.OK)  # before the fault is armed
+        live.events.add(Op.ACQUIRE, Status.OK, now_ns())  # before the fault is armed
         work = asyncio.ensure_future(waiting(60 * SECOND, live, rows).run(now_ns()))
         for op, outcome in ((Op.ACQUIRE, Status.INVOKED), (Op.RELEASE, Status.OK)):
-            await asyncio.sleep(0.001)
-            live.add(op, outcome)
-        await asyncio.sleep(0.001)
+            await live.add(op, outcome)
+        await asyncio.wait_for(live.asked.wait(), 60)
         assert [row.event for row in rows] == ["planned"]
-        live.add(Op.TRY, Status.OK)
+        event_ns = await live.add(Op.TRY, Status.OK)
         await asyncio.wait_for(work, 60)
+        return event_ns
 
-    asyncio.run(run())
+    event_ns = asyncio.run(run())
     assert [row.event for row in rows] == ["planned", "injected", "healed"]
     assert rows[0].params == {"when": "acquire:ok", "within": "60s"}
     assert rows[1].evidence is not None
     after = rows[1].evidence["after_event_ns"]
     assert isinstance(after, int)
-    assert after >= 0
+    assert rows[1].before_ns is not None
+    assert 0 <= after <= rows[1].before_ns - event_ns
     assert rows[2].t_ns is not None
-    assert rows[1].t_ns is not None
-    assert rows[2].t_ns - rows[1].t_ns >= 0
+    assert rows[2].t_ns - event_ns >= LASTS_NS
 
 
 def test_a_fault_whose_event_never_comes_is_skipped_and_says_so() -> None:
@@ -151,7 +162,9 @@ def test_what_a_fault_waits_for_is_read_and_mistakes_are_told() -> None:
     assert given == {"target": "leader"}
     assert armed({"when": "lost"}) == ("lost", 3 * SECOND)
     assert armed({}) == ("", 0)
-    with pytest.raises(UsageError, match="did you mean 'acquire:ok'"):
-        armed({"when": "acquire:okay"})
+    with pytest.raises(UsageError, match=r"^nemesis kill: unknown .* did you mean 'acquire:ok'"):
+        armed({"when": "acquire:okay"}, "nemesis kill: ")
+    with pytest.raises(UsageError, match=r"^within: invalid duration"):
+        armed({"when": "lost", "within": "soon"})
     with pytest.raises(UsageError, match="within without when"):
         armed({"within": "1s"})

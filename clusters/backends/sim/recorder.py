@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.history.current_holders import LOOK_S, CurrentHolds, Hold
-from holdfast.harness.plans.events import Events
+from holdfast.harness.history.event_counts import EventCounts
 from holdfast.harness.recording.segments import Recorder
 
 GRANTS = (Op.ACQUIRE, Op.TRY)
@@ -26,7 +26,7 @@ class LiveRows:
         self.holds = self.current.holds
         self.ops = 0
         self.told: dict[str, int] = {}
-        self._events = Events()
+        self._events = EventCounts()
         self.happened = self._events.happened
         self._news: list[asyncio.Future[None]] = []
         self._changes: list[asyncio.Future[None]] = []
