@@ -12,6 +12,7 @@ from azure.core.exceptions import AzureError, HttpResponseError, ServiceRequestE
 from azure.storage.blob import BlobLeaseClient, ContainerClient
 
 from holdfast.clusters.systems.azure_blob import ACCOUNT, CONTAINER, KEY, PORT
+from holdfast.clusters.systems.failed_request import Failed
 from holdfast.harness.core.operations import Status
 
 ANSWER_WITHIN_S = 1.0
@@ -27,14 +28,6 @@ NOT_OURS = (
 """Codes by which the service says that the blob has no lease of this id."""
 REJECTED = 500
 """HTTP codes below have had no effect; others leave it unknown."""
-
-
-class Failed(Exception):
-    """A request that did not succeed: the code of the service, "" without a response."""
-
-    def __init__(self, code: str, why: str, outcome: Status) -> None:
-        super().__init__(f"{code}: {why}" if code else why)
-        self.code, self.outcome = code, outcome
 
 
 class Blobs:

@@ -7,7 +7,8 @@ release that succeeds proves that no other attempt had the lease since the grant
 from __future__ import annotations
 
 from holdfast.clusters.systems.azure_blob import INFINITE
-from holdfast.clusters.systems.azure_blob.blobs import ABSENT, HELD, NOT_OURS, Blobs, Failed
+from holdfast.clusters.systems.azure_blob.blobs import ABSENT, HELD, NOT_OURS, Blobs
+from holdfast.clusters.systems.failed_request import Failed
 from holdfast.clusters.systems.polling import EXCLUSIVE_ONLY, Poller
 from holdfast.clusters.systems.polling import HELD as IS_HELD
 from holdfast.harness.core.clock import MILLISECOND, SECOND

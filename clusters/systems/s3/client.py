@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
+from holdfast.clusters.systems.failed_request import Failed
 from holdfast.clusters.systems.polling import EXCLUSIVE_ONLY, Poller
 from holdfast.clusters.systems.polling import HELD as IS_HELD
 from holdfast.clusters.systems.s3.objects import (
@@ -19,7 +20,6 @@ from holdfast.clusters.systems.s3.objects import (
     HELD,
     NO_BUCKET,
     Body,
-    Failed,
     Found,
     Objects,
 )

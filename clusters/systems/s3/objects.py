@@ -18,6 +18,7 @@ from botocore.exceptions import (
     EndpointConnectionError,
 )
 
+from holdfast.clusters.systems.failed_request import Failed
 from holdfast.clusters.systems.s3 import BUCKET, PORT
 from holdfast.harness.core.operations import Status
 
@@ -29,14 +30,6 @@ ABSENT = ("NoSuchKey", "404")
 NO_BUCKET = "NoSuchBucket"
 SURE = (*HELD, *ABSENT, NO_BUCKET, "SlowDown", "InvalidRequest", "NotImplemented")
 """Codes after which the request has certainly had no effect; others leave it unknown."""
-
-
-class Failed(Exception):
-    """A request that did not succeed: the code of S3, "" without a response."""
-
-    def __init__(self, code: str, why: str, outcome: Status) -> None:
-        super().__init__(f"{code}: {why}" if code else why)
-        self.code, self.outcome = code, outcome
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
