@@ -72,7 +72,7 @@ class SystemRow:
     steps of its simulated servers are validated; "" for none.
     `peers`: its servers communicate. If not, a partition separates clients from servers.
     `known`: (property, kind of finding) that it promises and violates by design.
-    `lease_ns`: the lease of a command line that names none, 0 for that of all other systems.
+    `lease_ns`: the lease of a plan that names none, 0 for that of all other systems.
     """
 
     entry: str

@@ -13,7 +13,6 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from holdfast import catalogue
 from holdfast.commands.options import (
     HOSTS_HELP,
     SETTINGS,
@@ -126,13 +125,14 @@ def command(
     table["nemesis"] = ",".join(given["nemesis"])
     table["checkers"] = list(given["checkers"]) or None
     table["require"] = [name for text in given["require"] for name in text.split(",")] or None
+    if ctx.get_parameter_source("lease") is ParameterSource.DEFAULT:
+        # That of the system, which the plan knows.
+        table["lease"] = None
     if plan_file is None:
         try:
             plan = plan_options.from_options(table, given["options"])
         except UsageError as error:
             raise UsageError(*(_with_source(ctx, line) for line in error.problems)) from error
-        if ctx.get_parameter_source("lease") is ParameterSource.DEFAULT:
-            plan = _with_lease(plan)
     else:
         over = {name: value for name, value in table.items() if name in named}
         plan = plan_options.from_file(plan_file, over, given["options"])
@@ -160,12 +160,6 @@ def command(
     if as_json:
         click.echo(json.dumps(plain(verdicts)))
     return verdicts.exit_code
-
-
-def _with_lease(plan: Plan) -> Plan:
-    """The plan with the default lease of its system."""
-    row = catalogue.SYSTEMS.get(plan.system)
-    return replace(plan, lease_ns=row.lease_ns) if row is not None and row.lease_ns else plan
 
 
 def _with_source(ctx: click.Context, problem: str) -> str:

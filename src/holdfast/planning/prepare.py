@@ -22,9 +22,6 @@ from holdfast import __version__, catalogue
 from holdfast.catalogue import design_sheet, user_system
 from holdfast.catalogue.mutants import MUTANTS
 from holdfast.catalogue.table import Names
-from holdfast.clusters.libraries import environments
-from holdfast.clusters.libraries.rows import LIBRARIES
-from holdfast.clusters.programs import npm
 from holdfast.clusters.systems.program.command_line import FOLDER
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.durations import duration_text
@@ -35,12 +32,9 @@ from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import (
     ABILITIES,
     Fault,
-    FromNpm,
-    FromPackages,
     Installs,
     LimitsLeases,
     Nemesis,
-    Packaged,
 )
 from holdfast.harness.core.user_imports import site_folders
 from holdfast.harness.core.verdict import Promises
@@ -50,13 +44,13 @@ from holdfast.harness.plans.manifest import (
     Options,
     to_table,
 )
-from holdfast.harness.plans.plan import NAMES, Known, Plan, suggest, to_toml
+from holdfast.harness.plans.plan import LEASE_NS, NAMES, Known, Plan, suggest, to_toml
 from holdfast.harness.runs import directory
 from holdfast.harness.runs.directory import RunDir
 from holdfast.nemesis.compose import draw_all
 from holdfast.nemesis.targets import unknown_parts
 from holdfast.nemesis.user_nemesis import UserNemesis
-from holdfast.planning import offered_load, operations, own_code, server_disks
+from holdfast.planning import offered_load, operations, own_code, packages, server_disks
 from holdfast.planning.resolve import (
     Prepared,
     backend_options,
@@ -69,6 +63,13 @@ from holdfast.planning.resolve import (
 from holdfast.scenarios import staging
 from holdfast.workloads.shape import Shape
 
+
+def lease_of(system: str) -> int:
+    """The lease of a plan of this system that names none, ns."""
+    row = catalogue.SYSTEMS.get(system)
+    return (row.lease_ns if row is not None else 0) or LEASE_NS
+
+
 KNOWN = Known(
     systems=Names(catalogue.SYSTEMS),
     backends=Names(catalogue.BACKENDS),
@@ -77,6 +78,7 @@ KNOWN = Known(
     resources=tuple(catalogue.RESOURCES),
     swarm_backend=catalogue.VIRTUAL_TIME[0],
     checkers=Names(catalogue.CHECKERS),
+    lease_of=lease_of,
 )
 READY_NS = 60 * SECOND
 NOT_OF_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
@@ -383,16 +385,16 @@ def create(
     system = NOT_OF_NAMES.sub("-", user_system.declared_name(plan.system).rpartition(":")[2])
     name = name or f"{now}-{system}-{plan.seed}"
     # What cannot be fetched or used leaves no run behind.
-    fetched, pins = _libraries(found)
+    fetched = packages.fetch(found)
     run = directory.create(out, name)
     run.plan.write_text(to_toml(plan, exact=True))
     own = own_code.copy(plan, run)
     if plan.backend not in catalogue.VIRTUAL_TIME:
         # Nothing travels into the simulator.
         directory.pack_code(Path(holdfast.__file__).parent, run.code, own)
-    made = replace(manifest(found, name, again, fetched), pins=pins)
+    made = manifest(found, name, again, fetched)
     if isinstance(found.system, Installs):
-        added = found.system.ship(Path(fetched[0]), run.path / FOLDER, found.options)
+        added = found.system.ship(Path(fetched.folders[0]), run.path / FOLDER, found.options)
     else:
         added = user_system.program_options(
             plan.system, found.system, found.options, run.path / FOLDER
@@ -403,61 +405,12 @@ def create(
     return run
 
 
-def _libraries(found: Prepared) -> tuple[list[str], list[str]]:
-    """The folders of packages of the client and the servers, that of the client first, fetched on
-    first use, and the packages in them."""
-    folders, packages = _of_client(found)
-    pins = server_pins(found)
-    if pins:
-        folders.append(str(environments.fetch(pins, tell=_tell)))
-    if isinstance(found.system, FromNpm):
-        missing = npm.missing()
-        if missing:
-            raise UsageError(missing)
-        folders.append(str(npm.fetch(found.system.npm, _tell)))
-        pins = [*pins, *(f"{npm.PREFIX}{pin}" for pin in found.system.npm)]
-    return folders, [*packages, *pins]
-
-
-def server_pins(found: Prepared) -> list[str]:
-    """The Python packages that hold its servers."""
-    if not isinstance(found.system, FromPackages):
-        return []
-    return list(found.system.server_pins(found.options))
-
-
-def _of_client(found: Prepared) -> tuple[list[str], list[str]]:
-    system, pins = found.system, found.system.libraries
-    packaged = system if isinstance(system, Packaged) else None
-    if isinstance(system, Installs):
-        installed, versions = system.install(_tell)
-        return [str(installed)], list(versions)
-    if not pins:
-        return [], []
-    folder = environments.fetch(
-        pins,
-        packaged.built if packaged else (),
-        _tell,
-        dependencies=user_system.file_of(found.plan.system) is not None,
-    )
-    why = environments.unusable(folder, packaged.adapter) if packaged else ""
-    if why:
-        usual = LIBRARIES[pins[0].partition("==")[0]].version
-        raise UsageError(
-            f"{pins[0]}: the adapter does not work with this version: {why}; it was written for"
-            f" {usual}: use that version or one near it"
-        )
-    return [str(folder)], list(pins)
-
-
-def _tell(line: str) -> None:
-    """Progress of an installation."""
-    click.echo(f"  {line}", err=True)
-
-
-def manifest(found: Prepared, name: str, again: str, fetched: Sequence[str] = ()) -> Manifest:
+def manifest(
+    found: Prepared, name: str, again: str, fetched: packages.Fetched | None = None
+) -> Manifest:
     """The manifest of a complete plan: everything that is decided before the run."""
     plan = found.plan
+    folders, pins = fetched or packages.wanted(found)
     promises = design_sheet.with_resource(found.promises, plan.resource)
     shape = Shape.of(workload_options(plan))
     # A hold that ends with a session lasts as long as its section does.
@@ -490,8 +443,8 @@ def manifest(found: Prepared, name: str, again: str, fetched: Sequence[str] = ()
         ready_ns=READY_NS,
         longest_hold_ns=longest_ns,
         peers=found.row.peers,
-        pins=[*found.system.libraries, *server_pins(found)],
-        libraries=list(fetched),
+        pins=pins,
+        libraries=folders,
         site=site_folders() if own_code.installed(plan) and _clients_here(plan) else (),
         entries=Entries(
             system=found.entry,

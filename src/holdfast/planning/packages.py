@@ -1,0 +1,83 @@
+"""The packages of a run, of its clients and of its servers: fetched before the run exists."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import click
+
+from holdfast.catalogue import user_system
+from holdfast.clusters.libraries import environments
+from holdfast.clusters.libraries.rows import LIBRARIES
+from holdfast.clusters.programs import npm
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.ports import FromNpm, FromPackages, Installs, Packaged
+from holdfast.planning.resolve import Prepared
+
+
+class Fetched(NamedTuple):
+    """Folders of packages, that of the client first, and the packages in them, each with its
+    version."""
+
+    folders: list[str]
+    packages: list[str]
+
+
+def fetch(found: Prepared) -> Fetched:
+    """The packages of the client and the servers, fetched on first use.
+
+    UsageError if this machine cannot use them or there is no such version, EnvironmentFailed if
+    they cannot be fetched.
+    """
+    folders, packages = _of_client(found)
+    pins = _of_servers(found)
+    if pins:
+        folders.append(str(environments.fetch(pins, tell=_tell)))
+    if isinstance(found.system, FromNpm):
+        missing = npm.missing()
+        if missing:
+            raise UsageError(missing)
+        folders.append(str(npm.fetch(found.system.npm, _tell)))
+        pins = [*pins, *(f"{npm.PREFIX}{pin}" for pin in found.system.npm)]
+    return Fetched(folders, [*packages, *pins])
+
+
+def wanted(found: Prepared) -> Fetched:
+    """What is known of them before they are fetched."""
+    return Fetched([], [*found.system.libraries, *_of_servers(found)])
+
+
+def _of_servers(found: Prepared) -> list[str]:
+    """The Python packages that hold its servers."""
+    if not isinstance(found.system, FromPackages):
+        return []
+    return list(found.system.server_pins(found.options))
+
+
+def _of_client(found: Prepared) -> Fetched:
+    system, pins = found.system, found.system.libraries
+    packaged = system if isinstance(system, Packaged) else None
+    if isinstance(system, Installs):
+        installed, versions = system.install(_tell)
+        return Fetched([str(installed)], list(versions))
+    if not pins:
+        return Fetched([], [])
+    folder = environments.fetch(
+        pins,
+        packaged.built if packaged else (),
+        _tell,
+        dependencies=user_system.file_of(found.plan.system) is not None,
+    )
+    why = environments.unusable(folder, packaged.adapter) if packaged else ""
+    if why:
+        usual = LIBRARIES[pins[0].partition("==")[0]].version
+        raise UsageError(
+            f"{pins[0]}: the adapter does not work with this version: {why}; it was written for"
+            f" {usual}: use that version or one near it"
+        )
+    return Fetched([str(folder)], list(pins))
+
+
+def _tell(line: str) -> None:
+    """Progress of an installation."""
+    click.echo(f"  {line}", err=True)
