@@ -43,7 +43,7 @@ def fetch(found: Prepared) -> Fetched:
 
 
 def wanted(found: Prepared) -> Fetched:
-    """What is known of them before they are fetched."""
+    """The packages that are pinned, before any is fetched."""
     return Fetched([], [*found.system.libraries, *_of_servers(found)])
 
 
