@@ -14,8 +14,9 @@ from holdfast.clusters.programs import npm
 from holdfast.clusters.systems.azure_blob.system import SYSTEM
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
-from holdfast.harness.core.ports import ClientSetup, Node, Place
+from holdfast.harness.core.ports import Node, Place
 from tests import needs
+from tests.clusters.client_setup import client_setup
 from tests.front.said import holdfast
 from tests.front.test_runs import every_fault_has_evidence, nothing_promised_is_violated, run
 
@@ -77,15 +78,7 @@ class Blobs:
 
 
 def over(blobs: Blobs, told: list[Op] | None = None, **options: str) -> Any:
-    heard: list[Op] = [] if told is None else told
-    setup = ClientSetup(
-        process=1,
-        name="c1",
-        servers=[("n1", "127.0.0.1")],
-        lease_ns=LEASE_NS,
-        options=options,
-        tell=lambda op, **rest: heard.append(op),
-    )
+    setup = client_setup(told, options, lease_ns=LEASE_NS)
     client = importlib.import_module("holdfast.clusters.systems.azure_blob.client")
     return client.BlobLease(setup, blobs)
 

@@ -14,7 +14,7 @@ from holdfast.clusters.systems.dynamodb import client as dynamodb
 from holdfast.clusters.systems.dynamodb.system import SYSTEM
 from holdfast.clusters.systems.dynamodb.table import Failed
 from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
-from holdfast.harness.core.ports import ClientSetup
+from tests.clusters.client_setup import client_setup
 
 LEASE_NS = 500_000_000
 GRANT = Grant(lock="l", attempt=7, token=-1, ttl_ns=LEASE_NS, granted_at_ns=0)
@@ -49,15 +49,7 @@ def of(version: str) -> dict[str, Any]:
 
 
 def over(table: Table, told: list[Op] | None = None) -> dynamodb.HeartbeatLock:
-    heard: list[Op] = [] if told is None else told
-    setup = ClientSetup(
-        process=1,
-        name="c1",
-        servers=[("n1", "127.0.0.1")],
-        lease_ns=LEASE_NS,
-        options={},
-        tell=lambda op, **rest: heard.append(op),
-    )
+    setup = client_setup(told, {}, lease_ns=LEASE_NS)
     return dynamodb.HeartbeatLock(setup, table)  # type: ignore[arg-type]
 
 

@@ -17,8 +17,8 @@ from holdfast.clusters.systems.kubernetes import client as kubernetes
 from holdfast.clusters.systems.kubernetes.api_client import Failed, Lease, Leases
 from holdfast.clusters.systems.kubernetes.system import SYSTEM
 from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
-from holdfast.harness.core.ports import ClientSetup
 from tests import needs
+from tests.clusters.client_setup import client_setup
 from tests.clusters.live import Live
 from tests.front.test_runs import every_fault_has_evidence, nothing_promised_is_violated, run
 
@@ -61,15 +61,7 @@ def of(holder: str, version: str = "5", transitions: int = 3) -> Lease:
 
 
 def over(script: Script, told: list[Op] | None = None) -> kubernetes.LeaseLock:
-    heard: list[Op] = [] if told is None else told
-    setup = ClientSetup(
-        process=1,
-        name="c1",
-        servers=[("n1", "127.0.0.1")],
-        lease_ns=SECOND,
-        options={},
-        tell=lambda op, **rest: heard.append(op),
-    )
+    setup = client_setup(told, {})
     return kubernetes.LeaseLock(setup, script)  # type: ignore[arg-type]
 
 

@@ -15,8 +15,8 @@ from holdfast.clusters.systems.memcached import text_protocol
 from holdfast.clusters.systems.memcached.system import SYSTEM
 from holdfast.clusters.systems.memcached.text_protocol import Memcached
 from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
-from holdfast.harness.core.ports import ClientSetup
 from tests import needs
+from tests.clusters.client_setup import client_setup
 from tests.front.test_runs import every_fault_has_evidence, nothing_promised_is_violated, run
 
 SECOND = 1_000_000_000
@@ -56,14 +56,7 @@ def over(
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
         monkeypatch.setattr(text_protocol, "PORT", server.server_address[1])
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        setup = ClientSetup(
-            process=1,
-            name="c1",
-            servers=[("n1", "127.0.0.1")],
-            lease_ns=SECOND,
-            options=options,
-            tell=lambda op, **rest: told.append(op),
-        )
+        setup = client_setup(told, options)
         lock = memcached.MemcachedLock(setup, Memcached("127.0.0.1"))
         try:
             yield lock

@@ -16,8 +16,9 @@ from holdfast.clusters.systems.redis.cluster.layout import node_id, nodes_file, 
 from holdfast.clusters.systems.redis.cluster.system import SYSTEM
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
-from holdfast.harness.core.ports import ClientSetup, Node, Place
+from holdfast.harness.core.ports import Node, Place
 from tests import needs
+from tests.clusters.client_setup import client_setup
 from tests.front.test_runs import every_fault_has_evidence, nothing_promised_is_violated, run
 
 SECOND = 1_000_000_000
@@ -127,14 +128,7 @@ class Pipe:
 
 
 def over(module: ModuleType, connection: Cluster, told: list[Op], **options: str) -> Any:
-    setup = ClientSetup(
-        process=1,
-        name="c1",
-        servers=[("n1", "10.0.0.1")],
-        lease_ns=SECOND,
-        options=options,
-        tell=lambda op, **rest: told.append(op),
-    )
+    setup = client_setup(told, options, address="10.0.0.1")
     lock = module.ClusterLock(setup, lambda: connection)
     lock.open()
     return lock
