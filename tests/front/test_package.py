@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +16,7 @@ from holdfast.engine import finding_package
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.plans.plan import Plan
 from tests import needs
+from tests.clusters.driving import eventually
 from tests.front.said import holdfast
 from tests.front.test_runs import run
 
@@ -102,3 +105,25 @@ def test_a_library_that_is_no_version_is_refused(version: str) -> None:
     manifest: Any = SimpleNamespace(plan=Plan(system="redis", options=options))
     with pytest.raises(UsageError):
         finding_package._library(manifest)
+
+
+HOLDS_A_SERVER = """
+import sys, time
+from pathlib import Path
+from holdfast.engine import finding_package
+with finding_package._server(Path(sys.argv[1])) as port:
+    print(port, flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.mark.real_server
+def test_a_server_of_a_trial_ends_with_a_command_that_is_killed(tmp_path: Path) -> None:
+    needs.binary("redis-server")
+    words = [sys.executable, "-P", "-c", HOLDS_A_SERVER, str(tmp_path)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as command:
+        assert command.stdout is not None
+        port = int(command.stdout.readline())
+        assert finding_package._listens(port)
+        command.kill()
+    eventually(lambda: not finding_package._listens(port))

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+from holdfast.clusters.backends.children import DIES_WITH_DRIVER
 from holdfast.clusters.libraries import environments
 from holdfast.clusters.libraries.system import entry
 from holdfast.harness.core.clock import SECOND
@@ -299,7 +300,7 @@ def _tried(path: Path, packages: Path) -> tuple[int, str]:
     """The script's exit code and its output, on a server of its own; if it has none, its errors."""
     with _server(path.parent) as port:
         done = subprocess.run(
-            [sys.executable, "-P", str(path), str(port)],
+            [*DIES_WITH_DRIVER, sys.executable, "-P", str(path), str(port)],
             capture_output=True, text=True, timeout=TRIAL_S, check=False,
             env={**os.environ, "PYTHONPATH": str(packages)},
         )  # fmt: skip
@@ -312,7 +313,10 @@ def _server(folder: Path) -> Iterator[int]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    words = [SERVER, "--bind", "127.0.0.1", "--port", str(port), "--save", "", "--dir", str(folder)]
+    words = [
+        *DIES_WITH_DRIVER, SERVER, "--bind", "127.0.0.1", "--port", str(port), "--save", "",
+        "--dir", str(folder),
+    ]  # fmt: skip
     process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         over_s = time.monotonic() + READY_S
