@@ -12,7 +12,7 @@ PROCESSES ?= 2
 PROCESSES_DOCKER ?= 2
 SOAK ?= 10m
 
-.PHONY: demo venv test test-again test-docker test-docker-again docker-image lint check power soak rounds format clean kernel reference site
+.PHONY: demo venv test test-again test-docker test-docker-again docker-image lint check power soak rounds format clean reference site
 
 # pip compiles what it installs on one core: half of the time of an installation. This takes all cores.
 # A file that is no Python of this version is skipped.
@@ -73,10 +73,6 @@ power: $(VENV)/ready
 # The pages under docs/reference, from the catalogues and docstrings.
 reference: $(VENV)/ready
 	$(BIN)/python -m holdfast.docgen docs/reference
-
-# The optional compiled pass over lock histories; wants a C compiler.
-kernel: $(VENV)/ready
-	$(BIN)/python -m holdfast.checkers.linearizability.exact.compiled
 
 # Every lock service in containers, without faults and under those that it promises to survive: some
 # six hours at ten minutes a run. Calling it again goes on where it was. The vote of `majority` breaks a

@@ -48,7 +48,7 @@ MUTATED = (
 TIMES_LONGER = 10
 """A mutant with which a test takes so many times its CPU time, and 10 s, runs in a loop."""
 IN_A_LOOP = -signal.SIGXCPU
-SLOW = ("test_growth.py", "test_fixtures.py", "test_kernel.py", "test_shrinking.py")
+SLOW = ("test_growth.py", "test_fixtures.py", "test_shrinking.py")
 """They say little of what is judged, and take long."""
 WORDS = ["-q", "-n0", "-p", "no:cacheprovider", "-m", "not power"]
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holdfast.checkers.linearizability.exact import compiled
 from holdfast.checkers.linearizability.exact.capacity import crowds
 from holdfast.checkers.linearizability.exact.hold_intervals import BLOCK, Holds, Instants, spans
 from holdfast.checkers.linearizability.exact.pairing import LockColumns
@@ -53,17 +52,13 @@ def conflicts(columns: LockColumns, rule: Rule) -> list[Conflict]:
     """Every contradiction of a history, the earliest kind first; none: it is linearizable.
 
     Exact for attempts whose acquire returned before their release was called; for `tokens` only
-    for those. O(n) for a mutex with rows in order of `inv`, else O(n log n); numpy alone, or the
-    compiled pass of `kernel` before it.
+    for those. O(n) for a mutex with rows in order of `inv`, else O(n log n).
     """
     if not len(columns):
         return []
-    mutex = rule.limit == 1 and not rule.readers
-    if mutex and compiled.clean(columns, leases=rule.leases, tokens=rule.tokens):
-        return []
     made = spans(columns, leases=rule.leases)
     found = [Conflict("not-holding", (int(row),)) for row in made.wrong]
-    if mutex:
+    if rule.limit == 1 and not rule.readers:
         found += _overlaps(made.holds)
         found += _covered(made.holds, made.instants)
     else:
