@@ -35,11 +35,17 @@ ROUNDS = 5
 TOLD = (Op.WAITING, Op.LOST, Op.CLOSED, Op.HEARTBEAT)
 """rows of a client that are no op of its own"""
 
-DEFAULT = (("partition", {}), ("pause", {}), ("kill", {}), ("clock", {}), ("freeze", {}))
+DEFAULT: Sequence[tuple[str, dict[str, str]]] = (
+    ("partition", {}),
+    ("pause", {}),
+    ("kill", {}),
+    ("clock", {}),
+    ("freeze", {}),
+)
 """the usual faults, as a plan has them that only names them"""
 
 WEATHER = {"sim_loss_ppm": "1000", "sim_double_ppm": "1000", "sim_sync_us": "2000"}
-ALL_KINDS = (
+ALL_KINDS: Sequence[tuple[str, dict[str, str]]] = (
     ("partition", {"shape": "isolate"}),
     ("partition", {"shape": "halves"}),
     ("partition", {"shape": "one-way", "way": "in"}),

@@ -1,0 +1,171 @@
+"""Costs per op in counts that no busy machine changes: calls of functions, bytes, imported modules.
+
+Each count is that of a big input less that of a small one, divided by the ops between them. The
+limits are a quarter above what was counted when they were set, written beside them.
+"""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from benchmarks import checking, simulator
+from benchmarks.run_directory import Shape, write
+
+from holdfast import catalogue
+from holdfast.checkers.linearizability.exact.rules import conflicts
+from holdfast.engine.runner import judge_run, report_run
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.loading import load
+from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.history.reader import load as read_history
+from holdfast.harness.judging.judge import case_of
+from holdfast.harness.recording.segments import Recorder
+from holdfast.harness.runs import journal
+from holdfast.harness.runs.directory import RunDir
+
+FEW, MANY = 4_000, 16_000
+RECORDED = 4
+"""Calls to record an op: `invoke` and `complete`, each with the clock."""
+JUDGED = 10
+"""Calls to judge an op by all properties, evidence and verifier; 8 counted. It was 36 when the
+verifier derived the end of every hold."""
+BY_PROPERTY = {"applied-once": 1.6, "exactly-once-job": 1.1, "grant-notice": 19}
+"""Calls per op: 1.2, 0.8 and 14.5 counted."""
+OTHERS = 0.1
+"""All other properties judge columns: 0 counted. Truthful queries once derived each attempt of a
+history without a query: 13.6."""
+JUDGED_BYTES = 1_550
+"""Peak bytes per op to judge a run; 1,239 counted."""
+REPORT_CALLS, REPORT_BYTES = 0.1, 6.7
+"""Of a report, per op: 0 calls, for it draws columns, and 5.3 bytes counted."""
+SIMULATED = 290
+"""Calls per op of a client in a simulated cluster without faults; 228 counted."""
+STARTED = {("--version",): 215, ("list", "systems"): 310, ("run", "--help"): 550}
+"""Modules imported by a command: 171, 244 and 441 counted, the interpreter's own included."""
+HEAVY = {"numpy", "msgspec", "jinja2", "pandas", "networkx"}
+"""What `holdfast --version` does not wait for."""
+
+
+def calls(act: Callable[[], object]) -> int:
+    """How many functions are called, ours and others'."""
+    count = 0
+
+    def seen(frame: Any, event: str, argument: Any) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(seen)
+    try:
+        act()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def run(folder: Path, **shape: Any) -> RunDir:
+    return RunDir(write(Shape(**shape), folder).path)
+
+
+def runs(folder: Path, **shape: Any) -> tuple[RunDir, RunDir]:
+    """A small run and a big one; what is loaded or cached on first use is there."""
+    judge_run(run(folder / "first", ops=100, **shape))
+    return run(folder / "few", ops=FEW, **shape), run(folder / "many", ops=MANY, **shape)
+
+
+def case(directory: RunDir) -> Case:
+    manifest, recording = directory.read_manifest(), read_history(directory.history)
+    return case_of(manifest, recording, journal.marks(directory), journal.faults(directory))
+
+
+def test_recording_an_op_costs_few_calls(tmp_path: Path) -> None:
+    with Recorder(tmp_path, "w", {"node": "c1", "processes": [1]}) as recorder:
+
+        def record(ops: int) -> None:
+            for attempt in range(ops):
+                recorder.complete(recorder.invoke(Op.TRY, 1, 0, attempt=attempt), Status.OK)
+
+        record(1)
+        few, many = calls(lambda: record(FEW)), calls(lambda: record(MANY))
+    assert many - few <= RECORDED * (MANY - FEW)
+
+
+def test_judging_an_op_by_all_properties_with_the_verifier_costs_few_calls(tmp_path: Path) -> None:
+    small, big = runs(tmp_path)
+    few, many = calls(lambda: judge_run(small)), calls(lambda: judge_run(big))
+    assert many - few <= JUDGED * (MANY - FEW)
+
+
+def test_a_property_judges_columns_and_not_rows_one_by_one(tmp_path: Path) -> None:
+    small, big = runs(tmp_path, writes=2, locks=3)
+    costs = {}
+    for name, row in catalogue.CHECKERS.items():
+        check = load(row)
+        few, many = case(small), case(big)  # anew: derived facts are kept with a case
+        costs[name] = (calls(lambda: check(many)) - calls(lambda: check(few))) / (MANY - FEW)  # noqa: B023
+    assert {
+        name: cost for name, cost in costs.items() if cost > BY_PROPERTY.get(name, OTHERS)
+    } == {}
+    assert costs.keys() >= BY_PROPERTY.keys()
+
+
+def test_judging_an_op_takes_bounded_memory(tmp_path: Path) -> None:
+    peaks = []
+    for directory in runs(tmp_path):
+        gc.collect()
+        tracemalloc.start()
+        try:
+            judge_run(directory)
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+    assert peaks[1] - peaks[0] <= JUDGED_BYTES * (MANY - FEW)
+
+
+@pytest.mark.parametrize("name", checking.RULES)
+def test_an_exact_model_costs_no_call_per_op(name: str) -> None:
+    rule, costs = checking.RULES[name], []
+    for ops in (FEW, MANY):
+        columns = checking.drawn(
+            ops, clients=5, locks=3, unknown=0.2, violation=False, seed=3, permits=rule.limit
+        )
+        costs.append(calls(lambda: conflicts(columns, rule)))  # noqa: B023
+    assert costs[0] == costs[1]
+
+
+def test_the_report_of_an_op_more_costs_few_bytes_and_no_calls(tmp_path: Path) -> None:
+    judged = [(each, judge_run(each)) for each in runs(tmp_path, violation=True)]
+    report_run(*judged[0])
+    few, many = (calls(lambda: report_run(*each)) for each in judged)  # noqa: B023
+    assert many - few <= REPORT_CALLS * (MANY - FEW)
+    small, big = ((each.path / "report.html").stat().st_size for each, _ in judged)
+    assert big - small <= REPORT_BYTES * (MANY - FEW)
+
+
+def test_an_op_of_a_simulated_client_costs_few_calls() -> None:
+    counted = []
+    for seconds in (1, 2):
+        plans = [simulator.plan(7, seconds, locks=5, options={"think_ms": "1", "gap_ms": "0"})]
+        simulator.carry_out(plans)
+        ops: list[int] = []
+        cost = calls(lambda: ops.append(simulator.carry_out(plans)["ops"]))  # noqa: B023
+        counted.append((cost, ops[0]))
+    (few_calls, few), (many_calls, many) = counted
+    assert many - few > 1000
+    assert many_calls - few_calls <= SIMULATED * (many - few)
+
+
+@pytest.mark.parametrize("words", STARTED)
+def test_a_command_imports_what_it_needs(words: tuple[str, ...]) -> None:
+    argv = [sys.executable, "-P", "-X", "importtime", "-m", "holdfast", *words]
+    said = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=60).stderr
+    imported = [line.rpartition("|")[2].strip() for line in said.splitlines()]
+    assert "click" in imported
+    assert len(imported) <= STARTED[words]
+    assert words != ("--version",) or not HEAVY & {*imported}
