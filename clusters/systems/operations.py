@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from holdfast.harness.core.fault_traits import COPY, REPLACE, RESTART, SNAPSHOT
+from holdfast.harness.core.fault_traits import COPY, REPLACE, RESTART, SNAPSHOT, UPGRADE
 from holdfast.harness.core.ports import Node
 
 NO_SNAPSHOT = "it has no snapshot command here: use via=copy"
 ONE_SERVER = "it has one server, so no other member can remove it"
+ONE_RELEASE = "no second release of its servers can be had"
 IN_MEMORY = "its servers keep everything in memory, so there is nothing to back up"
 
 
@@ -21,8 +22,9 @@ class KeepsFiles:
     no_members = ONE_SERVER
 
     def operations(self, options: Mapping[str, str]) -> Mapping[str, str]:
-        """As `Operated`: copies and restarts; neither snapshots nor members."""
-        return {COPY: "", RESTART: "", SNAPSHOT: NO_SNAPSHOT, REPLACE: self.no_members}
+        """As `Operated`: copies and restarts; neither snapshots, members nor releases."""
+        refused = {SNAPSHOT: NO_SNAPSHOT, REPLACE: self.no_members, UPGRADE: ONE_RELEASE}
+        return {COPY: "", RESTART: "", **refused}
 
     async def flush(self, server: Node, options: Mapping[str, str]) -> None:
         """Nothing: every write goes to a file."""
@@ -37,4 +39,5 @@ class InMemory(KeepsFiles):
 
     def operations(self, options: Mapping[str, str]) -> Mapping[str, str]:
         """As `Operated`: restarts only."""
-        return {RESTART: "", COPY: IN_MEMORY, SNAPSHOT: IN_MEMORY, REPLACE: IN_MEMORY}
+        refused = dict.fromkeys((COPY, SNAPSHOT, REPLACE), IN_MEMORY)
+        return {RESTART: "", UPGRADE: ONE_RELEASE, **refused}

@@ -15,11 +15,13 @@ from holdfast.harness.core.json_value import Json
 NOT_SIMULATED, SIMULATED, SIMULATOR_ONLY = "no", "yes", "only"
 """Whether the simulator can inject a kind of fault, or nothing else can."""
 COPY, SNAPSHOT, REPLACE, RESTART = "copy", "snapshot", "replace", "restart"
+UPGRADE = "upgrade"
 OPERATIONS: Mapping[str, str] = {
     COPY: "copies of the servers' data folders are put back",
     SNAPSHOT: "a snapshot made by the service's own command is restored on all servers",
     REPLACE: "a member is removed and joins again with an empty data folder",
     RESTART: "servers are killed and started again, one after the other",
+    UPGRADE: "servers are started with another release, one after the other",
 }
 """What operators do to servers. Each system declares which of them it supports."""
 

@@ -344,6 +344,19 @@ class Members(Protocol):
 
 
 @runtime_checkable
+class Releases(Protocol):
+    """A System whose servers can be started with another release on the data that they have."""
+
+    def releases(self, options: Mapping[str, str]) -> Mapping[str, Mapping[str, str]]:
+        """Release, other than that of the options -> options of a server of that release."""
+        ...
+
+    async def release(self, server: Node, options: Mapping[str, str]) -> str:
+        """The release that a server reports; "" if it does not respond."""
+        ...
+
+
+@runtime_checkable
 class EndsWithClient(Protocol):
     """A System whose run ends with the first client that exits: its program is then broken."""
 

