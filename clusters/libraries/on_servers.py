@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from holdfast.harness.core.fault_traits import REPLACE, SNAPSHOT, UPGRADE
+from holdfast.harness.core.fault_traits import FORCE, HANDOVER, REPLACE, SNAPSHOT, UPGRADE
 from holdfast.harness.core.ports import (
     Command,
     FromPackages,
@@ -57,7 +57,8 @@ class OnServers:
         if not isinstance(self._servers, Operated):
             return {}
         allowed = self._servers.operations(self._rest(options))
-        return {**allowed, SNAPSHOT: OF_SERVERS, REPLACE: OF_SERVERS, UPGRADE: OF_SERVERS}
+        own = (SNAPSHOT, REPLACE, UPGRADE, HANDOVER, FORCE)
+        return {**allowed, **dict.fromkeys(own, OF_SERVERS)}
 
     async def flush(self, server: Node, options: Mapping[str, str]) -> None:
         """As the servers' own system does."""

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
-from holdfast.harness.core.fault_traits import COPY, REPLACE, RESTART, SNAPSHOT, UPGRADE
+from holdfast.harness.core.fault_traits import (
+    COPY,
+    FORCE,
+    HANDOVER,
+    OPERATIONS,
+    REPLACE,
+    RESTART,
+    SNAPSHOT,
+    UPGRADE,
+)
 from holdfast.harness.core.ports import Node
 
 NO_SNAPSHOT = "it has no snapshot command here: use via=copy"
 ONE_SERVER = "it has one server, so no other member can remove it"
+NO_HANDOVER = "it has no command that moves the leader"
+NOT_BUILT = "not built for its replicas"
 ONE_RELEASE = "no second release of its servers can be had"
 IN_MEMORY = "its servers keep everything in memory, so there is nothing to back up"
 
@@ -24,7 +36,7 @@ class KeepsFiles:
     def operations(self, options: Mapping[str, str]) -> Mapping[str, str]:
         """As `Operated`: copies and restarts; neither snapshots, members nor releases."""
         refused = {SNAPSHOT: NO_SNAPSHOT, REPLACE: self.no_members, UPGRADE: ONE_RELEASE}
-        return {COPY: "", RESTART: "", **refused}
+        return {COPY: "", RESTART: "", **refused, **dict.fromkeys((HANDOVER, FORCE), NO_HANDOVER)}
 
     async def flush(self, server: Node, options: Mapping[str, str]) -> None:
         """Nothing: every write goes to a file."""
@@ -40,4 +52,17 @@ class InMemory(KeepsFiles):
     def operations(self, options: Mapping[str, str]) -> Mapping[str, str]:
         """As `Operated`: restarts only."""
         refused = dict.fromkeys((COPY, SNAPSHOT, REPLACE), IN_MEMORY)
-        return {RESTART: "", UPGRADE: ONE_RELEASE, **refused}
+        return {**super().operations(options), **refused}
+
+
+class Replicated(KeepsFiles):
+    """Mixin of a System with replicas that an operator can promote, and nothing else so far.
+
+    promoted_by   HANDOVER and FORCE -> why it refuses that, "" if it supports it
+    """
+
+    promoted_by: Mapping[str, str] = MappingProxyType({HANDOVER: "", FORCE: ""})
+
+    def operations(self, options: Mapping[str, str]) -> Mapping[str, str]:
+        """As `Operated`: failovers only."""
+        return {**dict.fromkeys(OPERATIONS, NOT_BUILT), **self.promoted_by}

@@ -15,12 +15,14 @@ from holdfast.harness.core.json_value import Json
 NOT_SIMULATED, SIMULATED, SIMULATOR_ONLY = "no", "yes", "only"
 """Whether the simulator can inject a kind of fault, or nothing else can."""
 COPY, SNAPSHOT, REPLACE, RESTART = "copy", "snapshot", "replace", "restart"
-UPGRADE = "upgrade"
+UPGRADE, HANDOVER, FORCE = "upgrade", "handover", "force"
 OPERATIONS: Mapping[str, str] = {
     COPY: "copies of the servers' data folders are put back",
     SNAPSHOT: "a snapshot made by the service's own command is restored on all servers",
     REPLACE: "a member is removed and joins again with an empty data folder",
     RESTART: "servers are killed and started again, one after the other",
+    HANDOVER: "the leader makes another server the leader",
+    FORCE: "a replica is promoted without the leader's agreement",
     UPGRADE: "servers are started with another release, one after the other",
 }
 """What operators do to servers. Each system declares which of them it supports."""
@@ -101,7 +103,8 @@ class Traits:
 
     def operation(self, options: Mapping[str, str]) -> str:
         """What a fault with these options does as an operator, of `OPERATIONS`; "" for nothing."""
-        return options.get("via", self.operates) if self.operates == COPY else self.operates
+        by_option = self.operates in (COPY, HANDOVER)
+        return options.get("via", self.operates) if by_option else self.operates
 
     @property
     def reverts(self) -> bool:

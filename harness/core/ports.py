@@ -357,6 +357,18 @@ class Releases(Protocol):
 
 
 @runtime_checkable
+class FailsOver(Protocol):
+    """A System whose operators can make another server the leader."""
+
+    async def fail_over(
+        self, leader: Node, servers: Sequence[Node], options: Mapping[str, str], how: str
+    ) -> None:
+        """Requests it, by HANDOVER or FORCE; it need not be done when this returns. Errors:
+        EnvironmentFailed if the request was refused or not answered."""
+        ...
+
+
+@runtime_checkable
 class EndsWithClient(Protocol):
     """A System whose run ends with the first client that exits: its program is then broken."""
 

@@ -17,11 +17,20 @@ from typing import TYPE_CHECKING, Protocol
 
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import EnvironmentFailed
-from holdfast.harness.core.fault_traits import COPY, REPLACE, RESTART, SNAPSHOT, UPGRADE
+from holdfast.harness.core.fault_traits import (
+    COPY,
+    FORCE,
+    HANDOVER,
+    REPLACE,
+    RESTART,
+    SNAPSHOT,
+    UPGRADE,
+)
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.ports import Advances, Members, Node, Operated, Snapshots
 from holdfast.harness.core.waiting import until_answer
 from holdfast.harness.driver.data_folders import Files, copy, empty, files_in
+from holdfast.harness.driver.failover import FailingOver
 from holdfast.harness.driver.rolling import Restarting, Upgrading
 
 if TYPE_CHECKING:
@@ -316,4 +325,6 @@ OPERATIONS: Mapping[str, Callable[[Servers, str], Operation]] = {
     REPLACE: Replacing,
     RESTART: Restarting,
     UPGRADE: Upgrading,
+    HANDOVER: FailingOver,
+    FORCE: FailingOver,
 }

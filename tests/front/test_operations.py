@@ -58,7 +58,19 @@ def planned(
         (planned("backup-restore", advance="9"), "its token counter cannot be advanced"),
         (planned("backup-restore", "redis", advance="9"), "closes the servers to clients: use --b"),
         (planned("backup-restore", "redis", advance="x"), "invalid number 'x'"),
-        (planned("backup-restore", "redis-sentinel"), "redis-sentinel does not declare"),
+        (planned("backup-restore", "redis-sentinel"), "redis-sentinel: not built for its rep"),
+        (planned("backup-restore", "cockroachdb"), "cockroachdb does not declare"),
+        (
+            planned("manual-failover", "zookeeper"),
+            "zookeeper: it has no command that moves the leader",
+        ),
+        (
+            planned("manual-failover", "redis-sentinel", backend="local"),
+            "its sentinels promote the rep",
+        ),
+        (planned("manual-failover", "etcd", via="force"), "by election only: use via=handover"),
+        (planned("manual-failover", "etcd", via="copy"), "unknown value 'copy'"),
+        (planned("manual-failover", "etcd", target="holder"), "target 'holder' is no server"),
     ],
 )
 def test_what_a_system_or_a_backend_cannot_do_is_refused_before_the_run(
@@ -217,4 +229,42 @@ def test_a_release_that_refuses_the_data_counts_for_nothing_and_the_server_is_pu
         == dict.fromkeys(("n1", "n2", "n3"), NEWER)
     )
     assert list(run.judgement["problems"]) == []
+    assert run.verdicts["mutual-exclusion"] == hf.Verdict.UNKNOWN
+
+
+@pytest.mark.real_server
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    ("system", "binary", "via"),
+    [
+        ("etcd", "etcd", "handover"),
+        ("redis-sentinel", "redis-server", "force"),
+        ("redis-cluster", "redis-server", "handover"),
+        ("redis-cluster", "redis-server", "force"),
+    ],
+)
+def test_a_failover_that_is_requested_moves_the_leader(system: str, binary: str, via: str) -> None:
+    needs.binary(binary)
+    needs.namespaces()
+    run = hf.run(
+        system=system, backend="local", nemesis=f"manual-failover:every=4s,for=500ms,via={via}",
+        lease="1s", time="5s", seed=1,
+    )  # fmt: skip
+    evidence = the_fault(run).evidence
+    assert evidence["how"] == via
+    assert "" != evidence["leader before"] != evidence["leader after"] != ""
+    assert list(run.judgement["problems"]) == []
+
+
+@pytest.mark.real_server
+@pytest.mark.usefixtures("here")
+def test_a_server_that_does_not_lead_hands_nothing_over() -> None:
+    needs.binary("redis-server")
+    needs.namespaces()
+    run = hf.run(
+        system="redis-sentinel", backend="local", time="5s", seed=1,
+        nemesis="manual-failover:every=4s,for=500ms,via=force,target=n2",
+    )  # fmt: skip
+    (fault,) = run.faults().itertuples()
+    assert not fault.effective
     assert run.verdicts["mutual-exclusion"] == hf.Verdict.UNKNOWN

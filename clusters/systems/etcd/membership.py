@@ -39,6 +39,17 @@ async def add(peer_url: str, others: Sequence[str]) -> str:
     return str(added["member"]["ID"])
 
 
+async def transfer(leader: str, others: Sequence[str]) -> None:
+    """Transfers the leadership to the first member with one of these names. Errors:
+    EnvironmentFailed."""
+    members = (await _ask([leader], "/v3/cluster/member/list", {})).get("members", [])
+    ids = {one.get("name"): str(one["ID"]) for one in members}
+    to = next((ids[name] for name in others if name in ids), None)
+    if to is None:
+        raise EnvironmentFailed("etcd: there is no other member")
+    await _ask([leader], "/v3/maintenance/transfer-leadership", {"targetID": to})
+
+
 async def write(addresses: Sequence[str], times: int) -> None:
     """Writes a key of no lock so many times. Errors: EnvironmentFailed."""
     key = {"key": encoded(KEY), "value": encoded("")}

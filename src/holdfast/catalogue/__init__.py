@@ -397,6 +397,7 @@ _NEMESES = {
     "rollback": "put the data of one server back to an earlier copy",
     "replace-member": "remove a member; it joins again with an empty data folder",
     "rolling-restart": "kill and start all servers, one after the other",
+    "manual-failover": "make another server the leader, as an operator does",
     "rolling-upgrade": "start all servers with another release, one after the other",
 }
 """Nemesis -> its summary; it is NEMESIS of the module of its name."""

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 
+from holdfast.clusters.systems.operations import Replicated
 from holdfast.clusters.systems.options import choose, refuse_loopback
 from holdfast.clusters.systems.presets import LEASE, kept
 from holdfast.clusters.systems.redis import PORT
@@ -22,6 +23,7 @@ from holdfast.clusters.systems.redis.server import missing, redis_server, said
 from holdfast.clusters.systems.redis.system import LIBRARIES
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.fault_traits import FORCE
 from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
@@ -31,7 +33,7 @@ FIRST_LOCK = "lock-1"
 """A run's first lock: the primary of its slot is the leader that a fault can target."""
 
 
-class RedisCluster:
+class RedisCluster(Replicated):
     """A System; `SYSTEM` is the instance."""
 
     client = "holdfast.clusters.systems.redis.cluster.client:client"
@@ -88,6 +90,15 @@ class RedisCluster:
         )  # fmt: skip
         return replace(server, argv=(*server.argv, *more))
 
+    async def fail_over(
+        self, leader: Node, servers: Sequence[Node], options: Mapping[str, str], how: str
+    ) -> None:
+        """As `FailsOver`: a replica takes the place of its primary."""
+        replica = await _replica_of(leader, servers)
+        words = ("CLUSTER", "FAILOVER", *(("FORCE",) if how == FORCE else ()))
+        if await said(replica.address, PORT, *words) != ["OK"]:
+            raise EnvironmentFailed(f"{replica.name}: {' '.join(words)} was refused")
+
     def precheck(self) -> str | None:
         """Why this machine cannot start it outside a container; None if it can."""
         return missing()
@@ -112,6 +123,15 @@ class RedisCluster:
 
 def _primaries() -> tuple[str, ...]:
     return tuple(f"n{number}" for number in range(1, PRIMARIES + 1))
+
+
+async def _replica_of(primary: Node, servers: Sequence[Node]) -> Node:
+    """A server that reports to be a replica of another. Errors: EnvironmentFailed."""
+    for server in servers:
+        role = await said(server.address, PORT, "ROLE")
+        if role is not None and role[:2] == ["slave", primary.address]:
+            return server
+    raise EnvironmentFailed(f"{primary.name} has no replica")
 
 
 async def _claims(server: Node) -> Leader | None:

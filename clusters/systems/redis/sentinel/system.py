@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
+from holdfast.clusters.systems.operations import Replicated
 from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.presets import LEASE, kept
 from holdfast.clusters.systems.redis import PORT as DATA_PORT
@@ -20,6 +22,7 @@ from holdfast.clusters.systems.redis.server import BINARY, missing, said
 from holdfast.clusters.systems.redis.system import LIBRARIES
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.fault_traits import FORCE, HANDOVER
 from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
@@ -30,14 +33,16 @@ PERSISTENCE = {
 }
 DOWN_MS, FAILOVER_MS = 1000, 3000
 LEAST = len(DATA) + 1
+ONLY_FORCE = "its sentinels promote the replica without the primary: use via=force"
 
 
-class RedisSentinel:
+class RedisSentinel(Replicated):
     """A System; `SYSTEM` is the instance."""
 
     client = "holdfast.clusters.systems.redis.sentinel.client:client"
     libraries: Sequence[str] = LIBRARIES
     ports: Sequence[int] = (DATA_PORT, PORT)
+    promoted_by = MappingProxyType({HANDOVER: ONLY_FORCE, FORCE: ""})
 
     def promises(self, options: Mapping[str, str]) -> Promises:
         """Few promises under faults, whatever is synced. Raises UsageError."""
@@ -79,6 +84,14 @@ class RedisSentinel:
         role = () if node.name in DATA else ("--sentinel",)
         log = place.run_dir / "logs" / node.name / "redis.log"
         return Command(argv=(BINARY, str(file), *role), log=log)
+
+    async def fail_over(
+        self, leader: Node, servers: Sequence[Node], options: Mapping[str, str], how: str
+    ) -> None:
+        """As `FailsOver`: a sentinel promotes the replica, without asking the others."""
+        sentinel = servers[len(DATA)]
+        if await said(sentinel.address, PORT, "SENTINEL", "FAILOVER", GROUP) != ["OK"]:
+            raise EnvironmentFailed(f"{sentinel.name}: SENTINEL FAILOVER was refused")
 
     def precheck(self) -> str | None:
         """Why this machine cannot start it outside a container; None if it can."""

@@ -1,0 +1,25 @@
+"""An operator makes another server the leader: handed over by the leader, or forced.
+
+Models
+    A planned switch before maintenance (`via=handover`), or a replica that is promoted by hand
+    (`via=force`): what the leader acknowledged and the replica does not have yet is lost.
+Needs
+    manual-failover: a system with a command for it, on the backends local and local-proxy. etcd
+    hands over only, redis-sentinel forces only, redis-cluster does both.
+Heals
+    Nothing: the new leader stays; `for` is only the time until the end of the fault is recorded.
+"""
+
+from __future__ import annotations
+
+from holdfast.harness.core.fault_traits import FORCE, HANDOVER, NOT_SIMULATED, Traits
+from holdfast.nemesis.operation import OnService
+from holdfast.nemesis.options import one_of
+
+TRAITS = Traits(operates=HANDOVER, simulator=NOT_SIMULATED, pattern="kill")
+NEMESIS = OnService(
+    name="manual-failover",
+    traits=TRAITS,
+    usual=lambda n, rng: "leader",
+    known={"via": one_of(HANDOVER, FORCE)},
+)
