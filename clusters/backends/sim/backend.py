@@ -54,6 +54,8 @@ class Host:
     engine: Engine
     sync_ns: Callable[[], int] | None
     loop: NodeLoop | None = None
+    work: Coroutine[object, None, None] | None = None
+    """what its process runs, or ran last"""
     state: int = OPENED
     kept: Any = None
     trace: list[object] | None = None
@@ -112,6 +114,7 @@ class SimBackend:
     entries   names of what runs on the nodes, as in the manifest
     live      what the rows of all writers say so far
     trace     where servers record their steps; None without a trace
+    recorder  kind of the recorders
     """
 
     place: Place
@@ -124,6 +127,7 @@ class SimBackend:
     live: LiveRows = field(default_factory=LiveRows)
     phase: int = PREPARE
     trace: list[object] | None = None
+    recorder: type[SimRecorder] = SimRecorder
     _ended_tasks: list[asyncio.Task[object]] = field(default_factory=list)
     _files: dict[str, str] = field(default_factory=dict)
     _exited: list[str] = field(default_factory=list)
@@ -163,6 +167,7 @@ class SimBackend:
             work = self._resource(host, config)
         else:
             work = self._client(host, config)
+        host.work = work
         loop.call_soon(self._main, host, loop, work)
         return 0
 
@@ -371,7 +376,7 @@ class SimBackend:
     def _recorder(
         self, host: Host, config: Mapping[str, Any], processes: Sequence[int]
     ) -> SimRecorder:
-        recorder = SimRecorder(
+        recorder = self.recorder(
             config["writer"],
             {"node": host.node.name, "processes": list(processes), "role": host.node.role},
             self.engine.now,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from heapq import heappush
 from typing import TYPE_CHECKING, Any
 
@@ -101,6 +101,21 @@ class End:
         """Whether it can no longer send."""
         return self._closed
 
+    @property
+    def link(self) -> Link:
+        """What its frames travel on."""
+        return self._link
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether a fault swallows frames now, here or on another connection."""
+        return bool(self._network.disturbances)
+
+    @property
+    def waiting(self) -> Sequence[object]:
+        """Frames that a cut holds up, in order."""
+        return self._waiting
+
     def get_write_buffer_size(self) -> int:
         """Nothing is ever queued here."""
         return 0
@@ -179,14 +194,21 @@ class End:
         elif not peer._closed:
             network = self._network
             if network.disturbances and network.disturbed(self.loop.node, peer.loop.node, frame):
-                peer._end(ConnectionResetError("reset on the way"))
-                peer._tell_peer()
+                self.lose()
                 return
             peer.receive(frame)
             if self._back.cuts:
                 self._back.dropped += 1
                 self._stall()
         elif not self._closed:
+            peer._tell_peer()
+
+    def lose(self) -> None:
+        """A frame is lost on its way: a link between servers may lose one, any other connection is
+        reset, for a stream with a gap delivers nothing more."""
+        peer = self.peer
+        if not self._link.loose and not peer._closed:
+            peer._end(ConnectionResetError("reset on the way"))
             peer._tell_peer()
 
     def _block(self, frame: Any) -> None:
@@ -198,10 +220,10 @@ class End:
 
     def _retry_later(self) -> None:
         at_ns = self._engine.now_ns + self._retry_ns
-        self._engine.at(at_ns, Handle(self.peer.loop, self._retry, ()))
+        self._engine.at(at_ns, Handle(self.peer.loop, self.retry, ()))
         self._retry_ns *= 2
 
-    def _retry(self) -> None:
+    def retry(self) -> None:
         if self._closed:
             return
         if self._link.cuts:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from holdfast.clusters.backends.sim.backend import SimBackend
 from holdfast.clusters.backends.sim.event_loop import NodeLoop
@@ -109,18 +109,35 @@ class VirtualRuntime:
         """Nothing is open."""
 
 
+class Observer(Protocol):
+    """What a re-execution is observed by.
+
+    engine     runs the loops in place of the usual one, and records each step
+    recorder   makes the recorders of the writers, in place of the usual ones
+    sees       called once, with the nodes
+    """
+
+    engine: Engine
+    recorder: type[SimRecorder]
+
+    def sees(self, backend: SimBackend) -> None: ...
+
+
 def simulate(
     manifest: Manifest,
     progress: Progress = lambda row: None,
     trace: list[object] | None = None,
+    observer: Observer | None = None,
 ) -> Simulated:
     """Carry out the run of a manifest as fast as it goes; `progress` gets each of its stages.
 
-    trace   gets each step of the servers, in order, for their specification; None: no trace
+    trace      gets each step of the servers, in order, for their specification; None: no trace
+    observer   gets each step of the scheduler, which must change nothing; None: none does
 
     EnvironmentFailed where no cluster came up, or the run does not end.
     """
-    engine, seed = Engine(), manifest.plan.seed
+    engine = Engine() if observer is None else observer.engine
+    seed = manifest.plan.seed
     knobs = Knobs.of(manifest.options.backend)
     network = Network(engine, seed, knobs.weather, knobs.network)
     network.place(DRIVER, DRIVER_ADDRESS, server=False)
@@ -135,6 +152,9 @@ def simulate(
         entries=entries,
         trace=trace,
     )
+    if observer is not None:
+        backend.recorder = observer.recorder
+        observer.sees(backend)
     begun_ns = engine.now_ns
     with watched(knobs.guard) as breaches:
         runtime = VirtualRuntime(backend, breaches)

@@ -39,6 +39,8 @@ SECTIONS: dict[str, dict[str, str]] = {
         "report": "Write the HTML report of a run.",
         "package": "Write a script without Holdfast that shows a finding.",
         "serve": "Browse runs in a web browser.",
+        "explain": "Show how a finding of a simulated run came about, step by step.",
+        "debug": "Step through a simulated run: states, causes, lost messages.",
         "export": "Write operations as JSON lines, EDN, CSV or Parquet.",
     },
     "Your own": {

@@ -38,6 +38,7 @@ from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.runs.directory import RunDir
 from holdfast.harness.verdicts.judged import Judged, Shown
 from holdfast.reports.pictures.finding import draw
+from holdfast.reports.pictures.standalone import standalone
 
 PROPERTY = "mutual-exclusion"
 TRIALS = 5
@@ -47,7 +48,6 @@ SHOWS = 1
 """Exit code of the script if it shows the bug; 0 if not."""
 SERVER = "redis-server"
 PIN = re.compile(r"[A-Za-z0-9._-]+==[A-Za-z0-9.]+")
-TEMPLATES = Path(__file__).parent.parent / "reports" / "templates"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -229,18 +229,7 @@ def script(pin: str, spoken: Spoken, manifest: Manifest, finding: Shown, renewal
 def drawing(finding: Shown, judged: Judged) -> str:
     """The report's drawing of a finding as a picture of its own."""
     ET.register_namespace("", "http://www.w3.org/2000/svg")
-    made = str(draw(finding, 1, judged, "broken"))
-    height = re.search(r'height="([\d.]+)"', made)
-    assert height is not None
-    style, patterns = ((TEMPLATES / name).read_text() for name in ("style.css", "patterns.svg"))
-    begun, _, body = made.partition(">")
-    alone = begun.replace('width="100%"', 'width="1000"')
-    head = (
-        alone
-        if "xmlns=" in alone
-        else alone.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"', 1)
-    )
-    return f"{head}><style><![CDATA[{style}]]></style>{patterns}{body}\n"
+    return standalone(str(draw(finding, 1, judged, "broken")))
 
 
 def _findings(judged: Judged) -> Sequence[Shown]:

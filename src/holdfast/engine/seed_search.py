@@ -11,7 +11,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from holdfast import catalogue
 from holdfast.catalogue.mutants import MUTANTS, Mutant
@@ -32,6 +32,9 @@ from holdfast.harness.verification import verify
 from holdfast.harness.verification.recorded_rows import Rows, Writer
 from holdfast.planning import prepare
 from holdfast.planning.resolve import Prepared
+
+if TYPE_CHECKING:
+    from holdfast.clusters.backends.sim.observed.observer import Observation
 
 SAFE_PATH = "PYTHONSAFEPATH"
 ENDED_BY_ASSERTION = "exited unexpectedly: AssertionError"
@@ -78,7 +81,10 @@ class Seed:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ran:
-    """One simulated run in memory: its world, its case, its verdict object, CPU time of both."""
+    """One simulated run in memory: its world, its case, its verdict object, CPU time of both.
+
+    departed   number of the event of the trace at which the servers depart, -1 for none
+    """
 
     world: Any
     case: Case
@@ -86,27 +92,35 @@ class Ran:
     cpu_ns: int
     judge_ns: int
     departure: Departure | None = None
+    departed: int = -1
     steps: int = 0
     trace_ns: int = 0
 
 
-def in_memory(manifest: Manifest, *, validated: bool = False) -> Ran:
+def in_memory(
+    manifest: Manifest, *, validated: bool = False, observer: Observation | None = None
+) -> Ran:
     """Run and judge a manifest in this process; EnvironmentFailed if the cluster did not start.
 
     validated   validate each step of the servers too, if the system has a specification and keeps
                 what is on its disks
+    observer    gets each step of the simulated run; None: no step is recorded
     """
     reverts = any(one.reverts for one in manifest.traits.values())
     specified = validated and not reverts
     entry = catalogue.SYSTEMS[manifest.plan.system].specification if specified else ""
-    trace: list[object] | None = [] if entry else None
+    trace: list[object] | None = None
+    if entry:
+        trace = [] if observer is None else observer.trace
     begun_ns = time.process_time_ns()
-    world = load(manifest.entries.backend)(manifest, trace=trace)
+    world = load(manifest.entries.backend)(manifest, trace=trace, observer=observer)
     ran_ns = time.process_time_ns()
-    departure = None
+    departure, departed = None, -1
     if trace is not None:
         plan, specification = manifest.plan, cast(Specification, load(entry))
-        departure = specification(trace, nodes=plan.nodes, options=manifest.options.system)
+        events = iter(trace)
+        departure = specification(events, nodes=plan.nodes, options=manifest.options.system)
+        departed = -1 if departure is None else len(trace) - 1 - sum(1 for _ in events)
     traced_ns = time.process_time_ns()
     written = world.written()
     recording = reader.merge(written)
@@ -124,6 +138,7 @@ def in_memory(manifest: Manifest, *, validated: bool = False) -> Ran:
         cpu_ns=ran_ns - begun_ns,
         judge_ns=time.process_time_ns() - traced_ns,
         departure=departure,
+        departed=departed,
         steps=len(trace or ()),
         trace_ns=traced_ns - ran_ns,
     )

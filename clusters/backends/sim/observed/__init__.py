@@ -1,0 +1,1 @@
+"""Observation of a re-executed simulated run: its steps, their causes, states of its nodes."""

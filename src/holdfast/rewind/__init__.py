@@ -1,0 +1,1 @@
+"""Re-execution of recorded simulated runs: their steps, causes, states and branches."""
