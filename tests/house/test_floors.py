@@ -46,6 +46,7 @@ FLOORS = {
         ("scenarios",),
         ("planning",),
         ("engine",),
+        ("hunting",),
         ("serve", "pytest", "api"),
         ("commands",),
     ),
