@@ -86,11 +86,12 @@ def read(
     text: str,
     system: str | None,
     count: int,
-    published: Callable[[str], Sequence[str]] = releases.published,
+    published: Callable[[str], Sequence[str]] | None = None,
 ) -> Subject:
     """The library of a name, as in redis, redis==8.1.0 or npm:redlock@5. UsageError.
 
-    system   only this one of its systems; count: number of releases
+    system      only this one of its systems; count: number of releases
+    published   lists the releases of a package, newest first; None: its package manager
     """
     package, wanted = named(text) if is_program(text) else _python(text)
     if package not in known():
@@ -106,7 +107,7 @@ def read(
     row = next(iter(rows.values()))
     if isinstance(row, ProgramRow) and wanted:
         wanted = pinned(package, row, wanted)
-    listed = list(published(package))
+    listed = list((published or releases.published)(package))
     if wanted and listed and wanted not in listed:
         raise UsageError(f"{package} has no release {wanted}; newest: {', '.join(listed[:5])}")
     chosen = releases.last(listed, row.version, wanted, count)
