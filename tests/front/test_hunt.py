@@ -76,6 +76,8 @@ def test_a_situation_comes_only_where_it_makes_sense() -> None:
     assert "forked-holder" in blocking and "cancelled-acquires" not in blocking
     of_node = {name for name, _, _ in first(of("npm:redlock"), 80)}
     assert not {"forked-holder", "cancelled-acquires"} & of_node
+    # A candidate of an election cannot withdraw, so a try of it would be granted later.
+    assert {plan.workload for _, _, plan in first(of("kubernetes"), 80)}.isdisjoint({"try-lock"})
     for _, _, plan in first(of("redis"), 80):
         kinds = [name for name, _ in plan.nemeses]
         if any(catalogue.NEMESES[kind].traits.in_client for kind in kinds) and "cancel" in kinds:
@@ -228,9 +230,10 @@ def test_a_finding_with_other_numbers_and_names_is_the_same() -> None:
     two = [
         seen_in("a"),
         seen_in("b", sentence="c4 was granted 'x y' at 31 ms while c3 held it", faults=("pause",)),
+        seen_in("c", sentence="c2 was granted 'lock-9' at 2 s while c1 held it: it had 1 s left"),
     ]
     (found,) = findings.distinct(two)
-    assert [one.run for one in found.seen] == ["a", "b"] and found.faults == ["none", "pause"]
+    assert [one.run for one in found.seen] == ["a", "c", "b"] and found.faults == ["none", "pause"]
     other = [seen_in("a"), seen_in("b", call="renew"), seen_in("c", sentence="c1 lost it")]
     assert len(findings.distinct(other)) == 3
 

@@ -52,8 +52,12 @@ class Occurrence:
 
     @property
     def shape(self) -> str:
-        """The sentence without its numbers and names."""
-        return NUMBER.sub("0", NAME.sub("_", self.sentence))
+        """What the sentence says happened, without numbers and names.
+
+        What follows a colon is why the checker is certain, which depends on the run: "c2's lease
+        had not expired" or "c2's lease could not end before 2.030 s".
+        """
+        return NUMBER.sub("0", NAME.sub("_", self.sentence.partition(": ")[0]))
 
 
 @dataclass(kw_only=True, slots=True)
@@ -101,7 +105,7 @@ def occurrences(judged: Judged) -> list[Occurrence]:
                 call=_call(each),
                 after_ns=max(0, each.t_ns - judged.start_ns),
                 lock=each.lock,
-                faults=_faults(judged, each.t_ns),
+                faults=_faults(judged, _over_ns(judged, each)),
             )
             found.setdefault((one.prop, one.kind, one.shape, one.call), one)
     for text in judged.problems:
@@ -127,6 +131,14 @@ def _call(finding: Finding) -> str:
     known = [one.op for one in finding.witnesses if one.op in CALLS]
     chosen = next((op for op in at if op in CALLS), known[-1] if known else NO_CALL)
     return ACQUIRES.get(chosen, chosen)
+
+
+def _over_ns(judged: Judged, finding: Finding) -> int:
+    """When the violation was complete: for a request that hung, its end."""
+    ends = [one.t_ret_ns or judged.stop_ns for one in finding.witnesses]
+    begun = [one.t_inv_ns for one in finding.witnesses]
+    hung = (end for end, at in zip(ends, begun, strict=True) if at == finding.t_ns)
+    return max(hung, default=finding.t_ns)
 
 
 def _faults(judged: Judged, before_ns: int) -> tuple[str, ...]:

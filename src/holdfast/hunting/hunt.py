@@ -19,10 +19,10 @@ from holdfast.hunting.findings import Found, Occurrence
 from holdfast.hunting.subject import Subject
 from holdfast.hunting.trying import Ran, Smaller
 
-RESERVED, RESERVED_EACH = 0.45, 0.15
+RESERVED, RESERVED_EACH = 0.5, 0.2
 """Part of the budget that is kept for the work on findings, at most and for each of them. While
 nothing was found the search goes on."""
-BISECT = 0.85
+BISECT = 0.9
 """Part of the budget after which no other release is tried."""
 CONFIRMING = 3
 """Runs of a plan that tell how often it shows its finding, the first one included."""
@@ -100,8 +100,8 @@ class Hunt:
         try:
             self._search()
             promised = [one for one in self._hunted.found if one.first.promised]
-            self._work([self._confirm(one) for one in promised], BISECT)
-            self._work([self._bisect(one) for one in promised], BISECT)
+            self._work([self._confirm(one) for one in promised for _ in range(CONFIRMING - 1)])
+            self._work([self._bisect(one) for one in promised])
             self._shrink(promised)
         except KeyboardInterrupt:
             self._hunted.ended = "interrupted"
@@ -169,8 +169,8 @@ class Hunt:
         new = len(self._hunted.found) - before
         self._tell(_line(trial, ran, new))
 
-    def _work(self, steps: list[Step], part: float) -> None:
-        """Drives the work on several findings at once, until this part of the budget is used."""
+    def _work(self, steps: list[Step]) -> None:
+        """Drives the work on several findings at once."""
         out: dict[Future[object], Step] = {}
         ready: list[tuple[Step, object]] = [(step, None) for step in steps]
         while ready or out:
@@ -187,17 +187,16 @@ class Hunt:
                 ready.append((out.pop(future), future.result()))
 
     def _confirm(self, found: Found) -> Step:
-        """Repeat the plan of a finding with exactly the same faults."""
+        """Repeat the plan of a finding once, with exactly the same faults."""
         plan = self._plan_of(found.first)
-        for _ in range(CONFIRMING - 1):
-            if not self._fits(plan, BISECT):
-                return
-            ran = yield partial(trying.run, plan, self._out)
-            assert isinstance(ran, Ran)
-            self._hunted.confirmed += 1
-            if not ran.error:
-                found.runs += 1
-                found.again += findings.shows(ran.seen, found.first)
+        if not self._fits(plan, 1.0):
+            return
+        ran = yield partial(trying.run, plan, self._out)
+        assert isinstance(ran, Ran)
+        self._hunted.confirmed += 1
+        if not ran.error:
+            found.runs += 1
+            found.again += findings.shows(ran.seen, found.first)
 
     def _bisect(self, found: Found) -> Step:
         """Look for the first and last bad release; the span is kept if there was time for it."""
@@ -237,7 +236,7 @@ class Hunt:
             longest = max(self._plan_of(one.first).time_ns / SECOND for one in part)
             share_s = self._left_s() / (rounds - n) - longest - self._around_s
             if share_s > 0:
-                self._work([self._smaller(one, int(share_s * SECOND)) for one in part], 1.0)
+                self._work([self._smaller(one, int(share_s * SECOND)) for one in part])
 
     def _smaller(self, found: Found, budget_ns: int) -> Step:
         plan = self._plan_of(found.first)

@@ -13,9 +13,10 @@ from holdfast.harness.core.durations import duration_ns
 from holdfast.harness.plans.plan import Plan, parse_nemesis
 
 CHOICE = re.compile(r"\{([^{}]*)\}")
-COROUTINES, PYTHON = "coroutines", "python"
-NEEDS = (COROUTINES, PYTHON)
-"""What a situation may need of the library's interface."""
+COROUTINES, PYTHON, TRY = "coroutines", "python", "try"
+NEEDS = (COROUTINES, PYTHON, TRY)
+"""What a situation may need of the library's interface: calls that can be cancelled; that it runs
+in the client's own process; that a rejected request leaves nothing behind."""
 
 
 class Situation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -14,7 +14,7 @@ from holdfast.clusters.programs.system import is_program
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.plans.plan import suggest
 from holdfast.hunting import releases
-from holdfast.hunting.situations import COROUTINES, PYTHON, Situation
+from holdfast.hunting.situations import COROUTINES, PYTHON, TRY, Situation
 
 LONGEST_OWN_WAIT_MS = "12000"
 """Longer than the wait that `with` has by itself in the libraries whose `with` takes none."""
@@ -26,12 +26,14 @@ class Variant:
     """One way of using the library: a system's servers, and options that differ from the default.
 
     api     the interface in use, as the library's row names it
+    elects  a candidate cannot withdraw, as in the library's row
     bound   what ends a hold besides a release, as in the library's row
     """
 
     system: str
     api: str = ""
     bound: str = "lease"
+    elects: bool = False
     options: Mapping[str, str]
 
     @property
@@ -48,6 +50,7 @@ class Variant:
         """Whether the situation makes sense with this interface."""
         able = {COROUTINES} if self.api == "asyncio" else set[str]()
         able |= {PYTHON} if python else set()
+        able |= set() if self.elects else {TRY}
         return able.issuperset(situation.needs)
 
 
@@ -138,9 +141,12 @@ def _variants(system: str, row: LibraryRow | ProgramRow) -> list[Variant]:
     else:
         axes = {"api": row.apis}
     axes["renew"] = row.renewals
+    elects = isinstance(row, LibraryRow) and row.elects
     found = []
     for values in itertools.product(*axes.values()):
         pairs = dict(zip(axes, values, strict=True))
         apart = {name: value for name, value in pairs.items() if value != axes[name][0]}
-        found.append(Variant(system=system, api=pairs["api"], bound=row.bound, options=apart))
+        found.append(
+            Variant(system=system, api=pairs["api"], bound=row.bound, elects=elects, options=apart)
+        )
     return sorted(found, key=lambda variant: len(variant.options))
