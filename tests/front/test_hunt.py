@@ -335,6 +335,8 @@ def test_a_run_that_was_not_executed_is_counted_and_shows_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     def refused(plan: Plan, number: int) -> Ran:
+        if number == 1:
+            return Ran(plan=plan, run="run-1", starved=True, grants=1)
         return Ran(plan=plan, error="no such server", refused=True)
 
     hunted = hunted_with(monkeypatch, refused, limit=30)
@@ -342,7 +344,8 @@ def test_a_run_that_was_not_executed_is_counted_and_shows_nothing(
     assert hunted.errors == {"no such server": 12}
     assert not hunted.tested and findings.exit_code(hunted.found, tested=hunted.tested) == 3
     table.show(hunted)
-    assert "no such server" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "12 runs: no such server" in said and "too little processor time in 1 of 13" in said
 
 
 def test_the_search_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:

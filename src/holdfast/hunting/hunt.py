@@ -65,6 +65,11 @@ class Hunted:
         return any(ran.tested for _, ran in self.trials)
 
     @property
+    def starved(self) -> int:
+        """Runs in which a property was not tested because other processes took the CPU."""
+        return sum(ran.starved for _, ran in self.trials)
+
+    @property
     def errors(self) -> dict[str, int]:
         """Why runs could not be executed -> how many."""
         counted: dict[str, int] = {}

@@ -86,6 +86,9 @@ def show(hunted: Hunted) -> None:
             say(f"   shrunk    {found.size}")
         click.echo(f"   again     {again(found)}")
         click.echo(f"   report    {Path(one.run) / 'report.html'}")
+    if hunted.starved:
+        runs = f"{hunted.starved} of {len(hunted.trials)} runs"
+        say(f"too little processor time in {runs}: liveness was not tested there; use -j 1")
     for reason, count in list(hunted.errors.items())[:LINES]:
         say(f"not executed: {count} {'run' if count == 1 else 'runs'}: {reason}")
 
@@ -104,6 +107,7 @@ def table(hunted: Hunted) -> dict[str, Json]:
         "ended": hunted.ended,
         "exit_code": findings.exit_code(hunted.found, tested=hunted.tested),
         "runs": len(hunted.trials),
+        "starved": hunted.starved,
         "repeated": hunted.confirmed,
         "findings": [_row(found) for found in hunted.found],
         "trials": [

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from holdfast.checkers.facts.starved_hosts import STARVED
 from holdfast.engine import shrinker, trials
 from holdfast.engine.trials import Shown
 from holdfast.harness.campaigns import results
@@ -57,6 +58,7 @@ class Ran:
     tested     whether any property was exercised
     error      why it could not be executed, "" if it was; refused: because of its plan, so that it
                cannot be executed a second time either
+    starved    whether a property was not tested because other processes took the CPU
     took_s     wall time
     """
 
@@ -68,6 +70,7 @@ class Ran:
     effective: tuple[str, ...] = ()
     error: str = ""
     refused: bool = False
+    starved: bool = False
     took_s: float = 0.0
 
 
@@ -94,6 +97,7 @@ def run(plan: Plan, out: Path) -> Ran:
         seen=tuple(replace(one, run=made.run) for one in occurrences(judged)),
         tested=any(row.verdict is not Verdict.UNKNOWN for row in judged.verdicts),
         grants=result.grants,
+        starved=any(STARVED in row.reason for row in judged.verdicts),
         effective=result.effective,
         took_s=time.monotonic() - begun,
     )
