@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from dataclasses import dataclass, field, replace
@@ -28,8 +29,10 @@ CONFIRMING = 3
 """Runs of a plan that tell how often it shows its finding, the first one included."""
 TRIES = 2
 """Runs of a release without the finding until it counts as clean."""
-AROUND_S = 8.0
-"""First guess of the time that a run needs besides its workload, until one was measured."""
+AROUND_S, LATEST, MARGIN = 8.0, 8, 1.3
+"""First guess of the time that a run needs besides its workload; the number of latest runs whose
+mean counts instead; the factor for those that need longer. A run that began is not cut off, so a
+hunt may exceed its budget by a part of one run."""
 LEAST_SHRINK_S = 20.0
 """With less time left for each finding, none is shrunk."""
 
@@ -98,7 +101,7 @@ class Hunt:
         self._hunted, self._out, self._pool, self._tell = hunted, out, pool, tell
         self._processes, self._limit = processes, limit
         self._begun = time.monotonic()
-        self._around_s = AROUND_S
+        self._arounds_s = deque([AROUND_S], LATEST)
 
     def carry_out(self) -> None:
         """Search, then work on the findings; `Hunted` is filled meanwhile."""
@@ -118,7 +121,11 @@ class Hunt:
 
     def _fits(self, plan: Plan, part: float) -> bool:
         """Whether a run ends before this part of the budget is used."""
-        return plan.time_ns / SECOND + self._around_s <= self._left_s(part)
+        return plan.time_ns / SECOND + self._around_s() <= self._left_s(part)
+
+    def _around_s(self) -> float:
+        """The time that a run needs besides its workload."""
+        return MARGIN * sum(self._arounds_s) / len(self._arounds_s)
 
     def _search(self) -> None:
         agenda = Agenda(self._hunted.subject, self._hunted.seed)
@@ -161,7 +168,7 @@ class Hunt:
         )
         ran = replace(ran, seen=seen)
         if not ran.error:
-            self._around_s = max(self._around_s, ran.took_s - trial.plan.time_ns / SECOND)
+            self._arounds_s.append(max(0.0, ran.took_s - trial.plan.time_ns / SECOND))
             unused = not ran.grants and not trial.plan.nemeses and not seen
         else:
             unused = ran.refused and trial.release == self._hunted.subject.release
@@ -239,7 +246,7 @@ class Hunt:
             part = promised[:count][n * self._processes : (n + 1) * self._processes]
             # A candidate that has begun when its time is over still runs to its end.
             longest = max(self._plan_of(one.first).time_ns / SECOND for one in part)
-            share_s = self._left_s() / (rounds - n) - longest - self._around_s
+            share_s = self._left_s() / (rounds - n) - longest - self._around_s()
             if share_s > 0:
                 self._work([self._smaller(one, int(share_s * SECOND)) for one in part])
 
