@@ -277,7 +277,7 @@ def executor(scheduler: str, processes: int) -> Iterator[tuple[Executor, int]]:
     """An executor and its number of parallel tasks."""
     if scheduler:
         with _cluster(scheduler) as client:
-            yield client.getexecutor(pure=False, retries=0), sum(client.nthreads().values())
+            yield client.get_executor(pure=False, retries=0), sum(client.nthreads().values())
         return
     given = os.environ.get(seed_search.SAFE_PATH)
     # Its queues start a process too, so that the path is safe before the pool is made.
