@@ -275,6 +275,7 @@ def test_violated_promises_come_before_limits_and_grave_ones_before_others() -> 
     assert findings.exit_code(ranked, tested=True) == 1
     assert findings.exit_code(ranked[2:], tested=True) == 0
     assert findings.exit_code([], tested=False) == 3
+    assert findings.exit_code(findings.distinct([seen_in("d", prop="")]), tested=True) == 0
 
 
 class Inline(Executor):

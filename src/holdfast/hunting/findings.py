@@ -216,7 +216,10 @@ def shows(seen: Sequence[Occurrence], wanted: Occurrence) -> bool:
 
 
 def exit_code(found: Sequence[Found], *, tested: bool) -> int:
-    """1 if a promise was violated, 3 if no run tested any property, else 0."""
-    if any(one.first.promised for one in found):
+    """1 if a promised property was violated, 3 if no run tested any property, else 0.
+
+    A node that exited unexpectedly is listed first and violates no property.
+    """
+    if any(one.first.promised and one.first.prop for one in found):
         return 1
     return 0 if tested else 3
