@@ -332,6 +332,16 @@ def test_an_interrupted_hunt_keeps_what_it_found(monkeypatch: pytest.MonkeyPatch
     assert "interrupted" in table.head(hunted)
 
 
+def test_a_run_without_a_verdict_for_lack_of_processor_time_is_repeated_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def run(plan: Plan, number: int) -> Ran:
+        return Ran(plan=plan, run=f"run-{number}", starved=number < 3, grants=1)
+
+    numbers = [trial.number for trial, _ in hunted_with(monkeypatch, run, limit=5).trials]
+    assert numbers == [1, 1, 2, 3, 4]
+
+
 def test_a_run_that_was_not_executed_is_counted_and_shows_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:

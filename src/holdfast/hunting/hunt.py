@@ -100,6 +100,7 @@ class Hunt:
     ) -> None:
         self._hunted, self._out, self._pool, self._tell = hunted, out, pool, tell
         self._processes, self._limit = processes, limit
+        self._starved: list[Trial] = []
         self._begun = time.monotonic()
         self._arounds_s = deque([AROUND_S], LATEST)
 
@@ -148,10 +149,15 @@ class Hunt:
 
     def _next(self, waiting: Iterator[Trial], agenda: Agenda) -> Trial | None:
         """The next run that fits; None if none of the following ones does."""
-        for trial in itertools.islice(waiting, LOOKAHEAD):
+        for trial in itertools.chain(self._repeats(), itertools.islice(waiting, LOOKAHEAD)):
             if trial.variant in agenda.left() and self._fits(trial.plan, self._part()):
                 return trial
         return None
+
+    def _repeats(self) -> Iterator[Trial]:
+        """Runs that are repeated with fewer at once: the CPU was too busy for a verdict."""
+        while self._starved:
+            yield self._starved.pop(0)
 
     def _part(self) -> float:
         """Part of the budget that the search may use, as far as it has found."""
@@ -174,6 +180,10 @@ class Hunt:
             unused = ran.refused and trial.release == self._hunted.subject.release
         if unused:
             agenda.drop(trial.variant)
+        repeated = any(other is trial for other, _ in self._hunted.trials)
+        if ran.starved and not seen and not repeated:
+            self._starved.append(trial)
+            self._processes = max(1, self._processes - 1)
         self._hunted.trials.append((trial, ran))
         before = len(self._hunted.found)
         every = [one for _, done in self._hunted.trials for one in done.seen]
