@@ -308,7 +308,9 @@ def test_a_finding_is_repeated_and_its_first_bad_release_is_looked_for(
     def run(plan: Plan, number: int) -> Ran:
         bad = plan.options.get("expire") == "zero" and not plan.options["library"].endswith("7.0.0")
         shown = (seen_in(f"run-{number}"),) if bad else ()
-        return Ran(plan=plan, run=f"run-{number}", seen=shown, tested=True, grants=9)
+        # Of the second run with 7.0.0 nothing is known: it is no evidence that the release is clean.
+        held = () if bad or number == 9 else ("mutual-exclusion",)
+        return Ran(plan=plan, run=f"run-{number}", seen=shown, held=held, tested=True, grants=9)
 
     hunted = hunted_with(monkeypatch, run, limit=5)
     (found,) = hunted.found
@@ -316,9 +318,21 @@ def test_a_finding_is_repeated_and_its_first_bad_release_is_looked_for(
     assert found.first.needs == {"expire": "zero"}
     assert found.span is not None
     assert (found.span.first, found.span.before, found.span.newest) == ("8.0.0", "7.0.0", True)
-    assert hunted.confirmed == 2 + 2 + 1  # 7.0.0 is clean in two runs
+    assert hunted.confirmed == 2 + 3 + 1
     row = table.table(hunted)["findings"]
     assert isinstance(row, list) and json.dumps(row[0])
+
+
+def test_a_release_of_which_nothing_is_known_is_neither_bad_nor_clean(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def run(plan: Plan, number: int) -> Ran:
+        new = plan.options["library"].endswith("8.1.0")
+        shown = (seen_in(f"run-{number}"),) if new else ()
+        return Ran(plan=plan, run=f"run-{number}", seen=shown, grants=9)
+
+    (found,) = hunted_with(monkeypatch, run, limit=1).found
+    assert found.span is None and found.unbisected == "7.0.0 was inconclusive"
 
 
 def test_an_interrupted_hunt_keeps_what_it_found(monkeypatch: pytest.MonkeyPatch) -> None:

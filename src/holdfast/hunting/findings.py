@@ -67,7 +67,7 @@ class Found:
     also         findings that came with it: of the same moment, or never promised and seen only in
                  runs that showed this one
     again        runs of the same plan that showed it, of `runs`, the first one included
-    span         its releases, None if there was no time to look for them
+    span         its releases, None if they are unknown; unbisected: the reason
     shrunk       path of the smallest plan found, "" for none; size: of that plan, as text
     """
 
@@ -76,6 +76,7 @@ class Found:
     again: int = 1
     runs: int = 1
     span: Span | None = None
+    unbisected: str = ""
     shrunk: str = ""
     size: str = ""
 

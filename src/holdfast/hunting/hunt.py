@@ -28,7 +28,9 @@ BISECT = 0.9
 CONFIRMING = 3
 """Runs of a plan that tell how often it shows its finding, the first one included."""
 TRIES = 2
-"""Runs of a release without the finding until it counts as clean."""
+"""Runs of a release in which the property holds until it counts as clean."""
+INCONCLUSIVE = 2
+"""Further runs of a release in which the property may be untested."""
 AROUND_S, LATEST, MARGIN = 8.0, 8, 1.3
 """First guess of the time that a run needs besides its workload; the number of latest runs whose
 mean counts instead; the factor for those that need longer. A run that began is not cut off, so a
@@ -216,37 +218,51 @@ class Hunt:
         ran = yield partial(trying.run, plan, self._out)
         assert isinstance(ran, Ran)
         self._hunted.confirmed += 1
-        if not ran.error:
+        shows = findings.shows(ran.seen, found.first)
+        if shows or not (ran.error or ran.starved):
             found.runs += 1
-            found.again += findings.shows(ran.seen, found.first)
+            found.again += shows
 
     def _bisect(self, found: Found) -> Step:
-        """Look for the first and last bad release; the span is kept if there was time for it."""
-        first = found.first
-        plan, subject = self._plan_of(first), self._hunted.subject
-        if first.release not in subject.releases:
+        """Look for the first and last bad release; the span is kept if both ends were found."""
+        subject = self._hunted.subject
+        if not found.first.prop:
+            found.unbisected = "no property is violated"
             return
-        search = releases.bisect(subject.releases, first.release)
+        search = releases.bisect(subject.releases, found.first.release)
         try:
             name = next(search)
             while True:
-                bad: releases.Bad = False
-                for _ in range(TRIES + (found.again < found.runs)):
-                    there = at_release(plan, subject.library(name))
-                    if not self._fits(there, BISECT):
-                        return
-                    ran = yield partial(trying.run, there, self._out)
-                    assert isinstance(ran, Ran)
-                    self._hunted.confirmed += 1
-                    if ran.error:
-                        bad = None
-                        break
-                    bad = findings.shows(ran.seen, first)
-                    if bad:
-                        break
+                bad = yield from self._try_release(found, name)
+                if found.unbisected:
+                    return
                 name = search.send(bad)
         except StopIteration as end:
             found.span = end.value
+
+    def _try_release(
+        self, found: Found, name: str
+    ) -> Generator[Callable[[], object], object, releases.Bad]:
+        """Whether a release shows a finding; a reason in `unbisected` if that stays unknown."""
+        plan = at_release(self._plan_of(found.first), self._hunted.subject.library(name))
+        wanted = TRIES + (found.again < found.runs)
+        clean = 0
+        for _ in range(wanted + INCONCLUSIVE):
+            if not self._fits(plan, BISECT):
+                found.unbisected = "no time left"
+                return None
+            ran = yield partial(trying.run, plan, self._out)
+            assert isinstance(ran, Ran)
+            self._hunted.confirmed += 1
+            if ran.refused:
+                return None
+            if findings.shows(ran.seen, found.first):
+                return True
+            clean += found.first.prop in ran.held
+            if clean == wanted:
+                return False
+        found.unbisected = f"{name} was inconclusive"
+        return None
 
     def _shrink(self, promised: list[Found]) -> None:
         """Shrink the plans of findings with the time that is left, the worst first."""

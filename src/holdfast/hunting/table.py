@@ -13,7 +13,6 @@ from holdfast.hunting import findings
 from holdfast.hunting.agenda import releases_of
 from holdfast.hunting.findings import Found
 from holdfast.hunting.hunt import Hunted
-from holdfast.hunting.releases import Span
 from holdfast.reports.text.layout import say
 
 LINES = 3
@@ -38,10 +37,11 @@ def head(hunted: Hunted) -> str:
     )
 
 
-def releases_words(span: Span | None) -> str:
+def releases_words(found: Found) -> str:
     """The bad releases as text."""
+    span = found.span
     if span is None:
-        return "not bisected: no time left"
+        return f"not bisected: {found.unbisected or 'no time left'}"
     first = f"first bad {span.first}" + (f" ({span.before} clean)" if span.before else "")
     first += " (the oldest tried)" if span.oldest else ""
     last = f"last bad {span.last}" + (f" ({span.after} clean)" if span.after else "")
@@ -81,7 +81,7 @@ def show(hunted: Hunted) -> None:
         if found.also:
             say(f"   also      {'; '.join(map(also_words, found.also))}")
         if one.promised:
-            say(f"   releases  {releases_words(found.span)}")
+            say(f"   releases  {releases_words(found)}")
         if found.size:
             say(f"   shrunk    {found.size}")
         click.echo(f"   again     {again(found)}")
@@ -148,6 +148,7 @@ def _row(found: Found) -> dict[str, Json]:
         "again": found.again,
         "of": found.runs,
         "releases": asdict(found.span) if found.span else None,
+        "unbisected": found.unbisected,
         "run": one.run,
         "shrunk": found.shrunk,
         "command": again(found),

@@ -55,7 +55,7 @@ class Ran:
     """A run of a hunt.
 
     plan       complete, with its exact faults
-    tested     whether any property was exercised
+    held       properties that were tested and not violated; tested: whether any property was
     error      why it could not be executed, "" if it was; refused: because of its plan, so that it
                cannot be executed a second time either
     starved    whether a property was not tested because other processes took the CPU
@@ -65,6 +65,7 @@ class Ran:
     plan: Plan
     run: str = ""
     seen: tuple[Occurrence, ...] = ()
+    held: tuple[str, ...] = ()
     tested: bool = False
     grants: int = 0
     effective: tuple[str, ...] = ()
@@ -95,6 +96,7 @@ def run(plan: Plan, out: Path) -> Ran:
         plan=plan,
         run=made.run,
         seen=tuple(replace(one, run=made.run) for one in occurrences(judged)),
+        held=tuple(row.property for row in judged.verdicts if row.verdict is Verdict.HOLDS),
         tested=any(row.verdict is not Verdict.UNKNOWN for row in judged.verdicts),
         grants=result.grants,
         starved=any(STARVED in row.reason for row in judged.verdicts),
