@@ -45,7 +45,7 @@ def releases_words(found: Found) -> str:
     first = f"first bad {span.first}" + (f" ({span.before} clean)" if span.before else "")
     first += " (the oldest tried)" if span.oldest else ""
     last = f"last bad {span.last}" + (f" ({span.after} clean)" if span.after else "")
-    last += " (the newest)" if span.newest else ""
+    last += " (the newest tried)" if span.newest else ""
     unusable = [name for name, bad in span.tried.items() if bad is None]
     left_out = f"; not usable with the adapter: {', '.join(unusable)}" if unusable else ""
     return f"{first}, {last}{left_out}"
