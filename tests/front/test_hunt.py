@@ -308,7 +308,7 @@ def test_a_finding_is_repeated_and_its_first_bad_release_is_looked_for(
     def run(plan: Plan, number: int) -> Ran:
         bad = plan.options.get("expire") == "zero" and not plan.options["library"].endswith("7.0.0")
         shown = (seen_in(f"run-{number}"),) if bad else ()
-        # Of the second run with 7.0.0 nothing is known: it is no evidence that the release is clean.
+        # The second run with 7.0.0 tested nothing: it is no evidence that the release is clean.
         held = () if bad or number == 9 else ("mutual-exclusion",)
         return Ran(plan=plan, run=f"run-{number}", seen=shown, held=held, tested=True, grants=9)
 
