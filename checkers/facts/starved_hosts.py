@@ -9,6 +9,9 @@ from holdfast.checkers.holds.starvation import starved_ns, without_starvation
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.verdict import Finding
 
+STARVED = "the host had too little processor time"
+"""Part of the reason of a verdict that is UNKNOWN for that."""
+
 
 def only_starved(
     case: Case,
@@ -32,5 +35,5 @@ def excuse(case: Case, n: int, what: str, from_ns: int) -> str:
     starved = span(starved_ns(case, from_ns, case.end_ns))
     return (
         f"{n} {what} are no evidence against the service: for {starved}"
-        f" from {seconds(case, from_ns)} on the host had too little processor time"
+        f" from {seconds(case, from_ns)} on {STARVED}"
     )

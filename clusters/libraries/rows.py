@@ -34,6 +34,8 @@ class LibraryRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     asks      options of the servers that it requires
     elects    it renews by itself until it says that the caller leads no more, which a paused caller
               hears late
+    ways      values of the option `way` with which the adapter uses the library as its user would,
+              the first is the default; leases: those of `expire`; renewals: those of `renew`
     """
 
     says: str
@@ -49,6 +51,9 @@ class LibraryRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     tells: bool = False
     asks: dict[str, str] = {}
     elects: bool = False
+    ways: tuple[str, ...] = ("call",)
+    leases: tuple[str, ...] = ("lease",)
+    renewals: tuple[str, ...] = ("call",)
 
     @property
     def pins(self) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from tests.front.said import holdfast
 PAGES = sorted((Path(__file__).resolve().parents[2] / "docs" / "howto").glob("*.md"))
 ELSEWHERE = ("ssh-hosts",)
 """Pages whose commands need machines of the reader's: `tests/clusters/test_ssh.py` has some."""
+LONG = ("own-lock", "hunt")
 Capture = pytest.CaptureFixture[str]
 
 
@@ -57,7 +58,7 @@ def served(words: list[str]) -> int:
     "page",
     [
         # The commands of own-lock are also those of `test_pytest_plugin` and of the tutorial.
-        pytest.param(page, marks=[pytest.mark.power] if page.stem == "own-lock" else [])
+        pytest.param(page, marks=[pytest.mark.power] if page.stem in LONG else [])
         for page in PAGES
         if page.stem not in ELSEWHERE
     ],
@@ -70,6 +71,9 @@ def test_the_commands_of_a_page_do_what_it_says(
         needs.tracing()
     if page.stem == "links":
         needs.namespaces()
+    if page.stem == "hunt":
+        needs.namespaces()
+        needs.binary("redis-server")
     if page.stem == "power-loss":
         needs.disks()
         needs.binary("redis-server")

@@ -47,7 +47,7 @@ FLOORS = {
         ("scenarios",),
         ("planning",),
         ("engine",),
-        ("rewind",),
+        ("rewind", "hunting"),
         ("serve", "pytest", "api"),
         ("commands",),
     ),

@@ -30,6 +30,7 @@ SECTIONS: dict[str, dict[str, str]] = {
     "Many runs": {
         "sim": "Search for violations in the simulator, one run per seed.",
         "campaign": "Run systems x workloads x nemeses x seeds; resumable.",
+        "hunt": "Search a published lock library for violations, within a time budget.",
         "gate": "Compare runs with a baseline, for CI.",
         "matrix": "Show system x property x fault over many runs.",
     },

@@ -239,10 +239,10 @@ def carry_out(
                 return
             yield [done.result for done in work(task)]
         return
-    with _executor(scheduler, processes) as (executor, most):
+    with executor(scheduler, processes) as (pool, most):
         waiting = tasks(jobs, None if scheduler else folder, most)
         try:
-            for found in _flow(executor, waiting, 2 * most, enough):
+            for found in _flow(pool, waiting, 2 * most, enough):
                 yield [unpack(done, folder) for done in found]
         except BrokenProcessPool as error:
             raise EnvironmentFailed(
@@ -273,7 +273,7 @@ def _flow(
 
 
 @contextlib.contextmanager
-def _executor(scheduler: str, processes: int) -> Iterator[tuple[Executor, int]]:
+def executor(scheduler: str, processes: int) -> Iterator[tuple[Executor, int]]:
     """An executor and its number of parallel tasks."""
     if scheduler:
         with _cluster(scheduler) as client:

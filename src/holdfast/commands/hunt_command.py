@@ -1,0 +1,101 @@
+"""`holdfast hunt`: everything generic against one published lock library."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+
+import click
+from click.shell_completion import CompletionItem
+
+from holdfast.commands.options import Command, Whole, out_option, span
+from holdfast.engine import campaign_runner
+from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.hunting import findings, subject, table, trying
+from holdfast.hunting.hunt import Hunt, Hunted
+from holdfast.reports.text.formatting import plain
+
+
+def _packages(ctx: click.Context, param: click.Parameter, begun: str) -> list[CompletionItem]:
+    return [CompletionItem(name) for name in subject.known() if name.startswith(begun)]
+
+
+def _tell(line: str) -> None:
+    """Progress."""
+    click.echo(f"  {plain(line, 2000)}", err=True)
+
+
+@click.command(
+    cls=Command,
+    examples=(
+        "holdfast hunt redis --budget 10m",
+        "holdfast hunt redis==7.1.0 --releases 20 --json",
+        "holdfast hunt npm:redlock@5 --budget 30m -j 4",
+    ),
+)
+@click.argument("package", metavar="PACKAGE[==VERSION]", shell_complete=_packages)
+@click.option(
+    "--budget",
+    metavar="DURATION",
+    default="10m",
+    callback=span,
+    show_default=True,
+    help="Time limit for everything.",
+)
+@click.option(
+    "--releases",
+    type=Whole(1, 100),
+    default=10,
+    show_default=True,
+    help="Number of releases, the newest first.",
+)
+@click.option("--system", show_default="all that it can use", help="Servers to use.")
+@click.option("--runs", type=Whole(1), show_default="until the time is over", help="Searched runs.")
+@click.option("-j", "processes", type=Whole(1), show_default="one per core", help="Runs at once.")
+@click.option("--seed", type=Whole(0), show_default="a new one, printed", help="Random seed.")
+@out_option()
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(
+    package: str,
+    budget: int,
+    releases: int,
+    system: str | None,
+    runs: int | None,
+    processes: int | None,
+    seed: int | None,
+    out: str,
+    as_json: bool,
+) -> int:
+    """Search a published lock library for violations, on real servers of this machine.
+
+    Runs generic situations (lost replies, cancelled calls, a paused or partitioned holder, ...)
+    with every way of using the library, against its newest release and now and then an older one.
+    Then repeats what it found, looks for the first and last bad release, and shrinks the plans.
+    Every run is an ordinary run directory.
+
+    ^C keeps what was found until then. Exit codes: 1 a promise of the library was violated, 3 no
+    run tested a property.
+    """
+    found = trying.usable(subject.read(package, system, releases), _tell)
+    chosen = secrets.randbelow(1 << 31) if seed is None else seed
+    cores = processes or len(os.sched_getaffinity(0))
+    hunted = Hunted(subject=found, seed=chosen, budget_ns=budget)
+    listed = ", ".join(found.releases)
+    click.echo(f"hunt {found.library(found.release)}, seed {chosen}; releases: {listed}", err=True)
+    try:
+        with campaign_runner.executor("", cores) as (pool, _):
+            Hunt(hunted, Path(out), pool, cores, _tell, runs or 0).carry_out()
+    except BrokenProcessPool as error:
+        raise EnvironmentFailed("a worker process died (out of memory?)") from error
+    if as_json:
+        click.echo(json.dumps(table.table(hunted)))
+    else:
+        table.show(hunted)
+    if hunted.ended:
+        return 130
+    if hunted.trials and all(ran.error for _, ran in hunted.trials):
+        return EnvironmentFailed.exit_code
+    return findings.exit_code(hunted.found, tested=hunted.tested)

@@ -1,0 +1,1 @@
+"""Everything generic against one published lock library, within a time budget."""
