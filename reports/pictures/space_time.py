@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from xml.etree import ElementTree as ET
 
 from markupsafe import Markup
@@ -26,7 +28,9 @@ from holdfast.reports.text.formatting import plain, seconds
 LANE_PX, TOP_PX, LINE_PX = 44.0, 50.0, 17.0
 WIDE_PX = 1000.0
 DISC = 9.0
-MOST_CHARACTERS = 140
+MOST_CHARACTERS, LINE_CHARACTERS = 400, 135
+CLOSE_NS = 1_000_000
+"""Times nearer to each other than this are shown in microseconds."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,11 +85,16 @@ def draw_space_time(diagram: Diagram) -> Markup:
     times += [arrow.sent_ns for arrow in diagram.arrows]
     scale = by_order(times)
     bottom = TOP_PX + LANE_PX * len(lanes)
-    below = bottom + 46 + LINE_PX * len(diagram.points)
     told = [
         f"{n}. {seconds(point.t_ns - diagram.start_ns, 6)} {point.text}"
         for n, point in enumerate(diagram.points, 1)
     ]
+    lines = [
+        (point.guilty, line)
+        for point, text in zip(diagram.points, told, strict=True)
+        for line in textwrap.wrap(plain(text, MOST_CHARACTERS), LINE_CHARACTERS)
+    ]
+    below = bottom + 46 + LINE_PX * len(lines)
     root = picture("space-time", below, diagram.title, "; ".join(told))
     root.set("class", "picture tone-broken")
     root.set("width", f"{WIDE_PX:g}")
@@ -98,10 +107,9 @@ def draw_space_time(diagram: Diagram) -> Markup:
     for arrow in diagram.arrows:
         _draw_arrow(root, arrow, scale, heights)
     _draw_points(root, diagram, scale, heights, bottom)
-    for n, (point, text) in enumerate(zip(diagram.points, told, strict=True)):
-        y = bottom + 46 + LINE_PX * n
-        mark = "event guilty" if point.guilty else "event"
-        add(root, "text", plain(text, MOST_CHARACTERS), x=0, y=y, class_=mark)
+    for n, (guilty, line) in enumerate(lines):
+        mark = "event guilty" if guilty else "event"
+        add(root, "text", line, x=0, y=bottom + 46 + LINE_PX * n, class_=mark)
     return markup(root)
 
 
@@ -145,6 +153,8 @@ def _draw_points(
     root: ET.Element, diagram: Diagram, scale: Scale, heights: dict[str, float], bottom: float
 ) -> None:
     shown = dict[int, None]()
+    times = sorted({point.t_ns for point in diagram.points})
+    near = any(later - time < CLOSE_NS for time, later in pairwise(times))
     for n, point in enumerate(diagram.points, 1):
         x, y = _place(scale, point.t_ns), heights[point.lane]
         kind, name = ("dot guilty", "hold-name over") if point.guilty else ("hold", "hold-name")
@@ -152,6 +162,6 @@ def _draw_points(
         add(root, "text", str(n), x=x, y=y + 4, text_anchor="middle", class_=name)
         if point.t_ns not in shown:
             shown[point.t_ns] = None
-            at = f"{(point.t_ns - diagram.start_ns) / 1e9:.3f}"
+            at = f"{(point.t_ns - diagram.start_ns) / 1e9:.{6 if near else 3}f}"
             level = bottom + 10 + 12 * (len(shown) % 2)
             add(root, "text", at, x=x, y=level, text_anchor="middle", class_="unit")

@@ -11,6 +11,8 @@ from holdfast.rewind.causes import Link, Why
 from holdfast.rewind.execution import Execution
 
 WORLD = "simulator"
+SLEEP = "_set_result_unless_cancelled"
+"""The callback of `asyncio.sleep`."""
 DIGITS = 6
 """Digits of a time in seconds: microseconds, for many steps share a millisecond."""
 
@@ -76,8 +78,11 @@ class Words:
         elif step.text == "NodeLoop._stalled":
             told = f"{self.node(step)}'s write to disk is done"
         elif step.kind is Kind.TIMER:
-            since = "" if step.cause == NONE else f", set at {self.at(step.cause)}"
-            told = f"{where}'s timer fires{since} ({text})"
+            began, timer = ("set", f"timer fires ({text})")
+            if step.text == SLEEP:
+                began, timer = ("begun", "sleep ends")
+            since = "" if step.cause == NONE else f", {began} at {self.at(step.cause)}"
+            told = f"{where}'s {timer}{since}"
         elif step.before == NONE and step.node:
             told = f"{where}'s process starts"
         else:
