@@ -132,6 +132,7 @@ OPENS_BY_ITSELF = {
     "harness/core/loading.py": "code",
     "harness/core/user_imports.py": "code",
     "harness/foreign/read.py": "a file of the user's",
+    "reports/pictures/standalone.py": "our own templates",
     "reports/pictures/timeline.py": "our own templates",
     "reports/many/claims.py": "our own table",
     "reports/run/finding_kinds.py": "our own table",
