@@ -26,8 +26,11 @@ WIDE = 100
 """Minimum width in columns for showing coverage counts."""
 
 
-def render(run: Judged, *, width: int, colour: bool) -> str:
-    """The run as text of at most `width` columns; without colour it has no escape sequences."""
+def render(run: Judged, *, width: int, colour: bool, why: str = "") -> str:
+    """The run as text of at most `width` columns; without colour it has no escape sequences.
+
+    why   the command that explains its violation, "" for none
+    """
     console, out = tables.buffered(width, colour=colour)
     _print_verdict(console, run)
     if run.verdicts:
@@ -43,7 +46,7 @@ def render(run: Judged, *, width: int, colour: bool) -> str:
     if run.faults:
         console.print(Text("Faults", style="bold"))
         tables.show(console, _faults(run))
-    _print_end(console, run)
+    _print_end(console, run, why)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
 
@@ -167,7 +170,7 @@ def _faults(run: Judged) -> Table:
     return table
 
 
-def _print_end(console: Console, run: Judged) -> None:
+def _print_end(console: Console, run: Judged, why: str) -> None:
     if run.verified.properties:
         names = ", ".join(name.replace("-", " ") for name in run.verified.properties)
         told = f"independently verified against the recorded rows: {names}"
@@ -179,3 +182,5 @@ def _print_end(console: Console, run: Judged) -> None:
     console.print(Text(f"report  {formatting.plain(run.report_path(), 300)}"), soft_wrap=True)
     console.print(Text(f"again   {formatting.plain(run.command, 1200)}"), soft_wrap=True)
     console.print(Text(f"seed    {run.seed}"))
+    if why:
+        console.print(Text(f"why     {formatting.plain(why, 300)}"), soft_wrap=True)

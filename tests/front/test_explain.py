@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
 import sys
 from dataclasses import replace
 from functools import cache
@@ -346,3 +347,29 @@ def test_a_run_without_a_finding_has_nothing_to_explain(capsys: Capture, tmp_pat
     said = holdfast(capsys, "explain", file)
     assert said.code == 0
     assert "nothing to explain" in said.out
+
+
+@pytest.mark.parametrize(("resource", "explained"), [("unfenced", True), ("fenced", False)])
+def test_a_violated_run_ends_with_the_command_that_explains_it(
+    capsys: Capture, tmp_path: Path, resource: str, explained: bool
+) -> None:
+    folder = tmp_path / "a folder"
+    words = (
+        "--backend",
+        "sim",
+        "--resource",
+        resource,
+        "--time",
+        "5s",
+        "--lease",
+        "1s",
+        "--seed",
+        7,
+    )
+    pause = ("--nemesis", "pause:target=holder,for=2s,every=4s")
+    said = holdfast(capsys, "run", *words, *pause, "--out", folder)
+    told = [line for line in said.out.splitlines() if line.startswith("why ")]
+    assert len(told) == explained
+    for line in told:
+        argv = shlex.split(line)[2:]
+        assert "it needs f1 (pause of " in holdfast(capsys, *argv).out

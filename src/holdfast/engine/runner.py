@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -24,6 +25,7 @@ from holdfast.harness.core.errors import EnvironmentFailed, HoldfastError, Usage
 from holdfast.harness.core.json_value import Json, plain
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import Prechecked
+from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.plans.manifest import Manifest, to_table
 from holdfast.harness.runs import directory, files, journal
 from holdfast.harness.runs.directory import RunDir
@@ -304,9 +306,13 @@ def show_verdict(verdicts: Judged, report: str) -> None:
     """Print the verdict on standard output."""
     from holdfast.reports.outputs.terminal import render
 
+    violated = any(row.verdict is Verdict.VIOLATED for row in verdicts.verdicts)
+    simulated = verdicts.backend in catalogue.VIRTUAL_TIME
+    explained = violated and report and simulated
+    why = f"holdfast explain {shlex.quote(str(Path(report).parent))}" if explained else ""
     colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     width = shutil.get_terminal_size((100, 24)).columns
-    click.echo(render(replace(verdicts, report=report), width=width, colour=colour))
+    click.echo(render(replace(verdicts, report=report), width=width, colour=colour, why=why))
     for host, clock in verdicts.clocks.items():
         click.echo(
             f"clock   {host}: offset {-clock.offset_ns / SECOND:+.6f} s, drift"
