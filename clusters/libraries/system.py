@@ -65,6 +65,7 @@ class LibrarySystem(OnServers):
         """The promises of the servers that the library can keep. Raises UsageError."""
         mine = {name: value for name, value in options.items() if name in OPTIONS}
         chosen = choose(self._package, mine, OPTIONS)
+        self._refuse(chosen)
         told = {"loss-notice": REACHED} if self._row.tells else {}
         kept = tuple(kind for kind in KEPT if kind != "pause") if self._row.elects else KEPT
         base = self._servers.promises(self._rest(options))
@@ -97,6 +98,20 @@ class LibrarySystem(OnServers):
                 "evidence": ", ".join(self.libraries),
             },
         )
+
+    def _refuse(self, chosen: Mapping[str, str]) -> None:
+        """UsageError for a use that the adapter replaces by another: its promises would be those of
+        a lock that was not tested."""
+        row = self._row
+        uses = {"way": row.ways, "expire": row.leases, "renew": row.renewals}
+        wrong = [
+            f"{self._package}: invalid {option}={chosen[option]}: its adapter supports"
+            f" {', '.join(known)}"
+            for option, known in uses.items()
+            if chosen[option] not in known
+        ]
+        if wrong:
+            raise UsageError(*wrong)
 
     def _endless(self, chosen: Mapping[str, str]) -> bool:
         """Whether the library lets its user assume that only a release ends a hold."""

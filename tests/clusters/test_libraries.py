@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from holdfast.clusters.libraries import environments
+from holdfast.clusters.libraries.rows import LIBRARIES
+from holdfast.clusters.libraries.system import OPTIONS, entry
 from holdfast.harness.core.errors import EnvironmentFailed, UsageError
+from holdfast.harness.core.loading import load
 
 PINS = ("Some.Lock==1.0.2", "beside_it==3")
 
@@ -122,3 +125,22 @@ echo "$@" >> "$0.asked"
         environments.problem(PINS[:1], dependencies=True)
         == "not fetched yet; the first run fetches it with pip"
     )
+
+
+@pytest.mark.parametrize("package", LIBRARIES)
+@pytest.mark.parametrize(
+    ("option", "known"), [("way", "ways"), ("expire", "leases"), ("renew", "renewals")]
+)
+def test_a_use_that_an_adapter_does_not_have_is_refused(
+    package: str, option: str, known: str
+) -> None:
+    row = LIBRARIES[package]
+    system = load(entry(row.system, {"library": package}))
+    supported = getattr(row, known)
+    for value in OPTIONS[option]:
+        options = {"library": package, option: value}
+        if value in supported:
+            system.promises(options)
+        else:
+            with pytest.raises(UsageError, match=f"{package}: invalid {option}={value}: its ad"):
+                system.promises(options)

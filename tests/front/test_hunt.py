@@ -21,10 +21,11 @@ from holdfast.catalogue.findings import FINDINGS
 from holdfast.clusters.libraries.rows import LIBRARIES
 from holdfast.engine import campaign_runner
 from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.verdict import Severity
 from holdfast.harness.plans.plan import Plan, parse_nemesis
 from holdfast.hunting import findings, releases, subject, table, trying
-from holdfast.hunting.agenda import Agenda
+from holdfast.hunting.agenda import Agenda, runnable
 from holdfast.hunting.findings import Occurrence
 from holdfast.hunting.hunt import Hunt, Hunted
 from holdfast.hunting.releases import Bad, Span
@@ -104,6 +105,7 @@ def test_a_way_of_use_that_grants_nothing_is_dropped() -> None:
 @pytest.mark.parametrize("name", SITUATIONS)
 @pytest.mark.parametrize("package", ["redis", "kazoo", "npm:etcd3"])
 def test_every_situation_becomes_a_plan_that_is_complete(name: str, package: str) -> None:
+    needs.namespaces()
     hunted = of(package)
     rng = random.Random(name)
     variant = hunted.variants[0]
@@ -113,6 +115,27 @@ def test_every_situation_becomes_a_plan_that_is_complete(name: str, package: str
     assert full.plan.faults or not plan.nemeses
     assert {*SITUATIONS[name].needs} <= {*NEEDS}
     assert catalogue.NEMESES.keys() >= {kind for kind, _ in plan.nemeses}
+
+
+def test_situations_that_a_machine_cannot_run_are_left_out_with_the_reason() -> None:
+    def without_networks(plan: Plan) -> None:
+        for kind, _ in plan.nemeses:
+            if catalogue.NEMESES[kind].traits.on_connections:
+                raise UsageError(f"nemesis {kind} needs one network per client")
+
+    kept, refused = runnable(of("redis"), complete=without_networks)
+    assert "no-fault" in kept and "paused-holder" not in refused
+    assert refused["lost-replies"] == "nemesis reply-loss needs one network per client"
+    assert {*kept}.isdisjoint(refused)
+    agenda = Agenda(of("redis"), 1, kept)
+    names = {one.situation for one in itertools.islice(agenda.runs(), 60)}
+    assert names == {*kept} and len(agenda.left()) > 1
+
+    def nothing(plan: Plan) -> None:
+        raise UsageError("etcd is not installed")
+
+    with pytest.raises(UsageError, match="etcd is not installed"):
+        runnable(of("redis"), complete=nothing)
 
 
 def test_no_situation_is_the_command_of_a_finding() -> None:

@@ -15,6 +15,7 @@ from holdfast.commands.options import Command, Whole, out_option, span
 from holdfast.engine import campaign_runner
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.hunting import findings, subject, table, trying
+from holdfast.hunting.agenda import runnable
 from holdfast.hunting.hunt import Hunt, Hunted
 from holdfast.reports.text.formatting import plain
 
@@ -82,7 +83,10 @@ def command(
     found = trying.usable(subject.read(package, system, releases), _tell)
     chosen = secrets.randbelow(1 << 31) if seed is None else seed
     cores = processes or len(os.sched_getaffinity(0))
-    hunted = Hunted(subject=found, seed=chosen, budget_ns=budget)
+    situations, left_out = runnable(found)
+    hunted = Hunted(
+        subject=found, seed=chosen, budget_ns=budget, situations=situations, left_out=left_out
+    )
     listed = ", ".join(found.releases)
     click.echo(f"hunt {found.library(found.release)}, seed {chosen}; releases: {listed}", err=True)
     try:

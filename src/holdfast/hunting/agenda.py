@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from holdfast.harness.core import seeds
+from holdfast.harness.core.errors import UsageError
 from holdfast.harness.plans.plan import Plan
 from holdfast.hunting.situations import SITUATIONS, Situation
 from holdfast.hunting.subject import Subject, Variant
+from holdfast.planning import prepare
 
 FIRST_LOOK = 2
 """Ways of use with at most this number of options apart from the default get a run of their own."""
@@ -89,6 +91,32 @@ class Agenda:
         return Trial(
             number=self._number, situation=name, variant=variant, release=release, plan=plan
         )
+
+
+def runnable(
+    subject: Subject,
+    situations: Mapping[str, Situation] = SITUATIONS,
+    complete: Callable[[Plan], object] = prepare.complete,
+) -> tuple[dict[str, Situation], dict[str, str]]:
+    """The situations that this machine can run, and why it cannot run each of the others: without
+    network namespaces there are no faults on the links of one client. UsageError if none is left.
+    """
+    kept, refused = dict[str, Situation](), dict[str, str]()
+    for name, situation in situations.items():
+        suits = (one for one in subject.variants if one.suits(situation, python=subject.python))
+        variant = next(suits, None)
+        if variant is None:
+            continue
+        options = {"library": subject.library(subject.release), **variant.given()}
+        try:
+            complete(situation.plan(seeds.stream(0, "hunt", name), variant.system, options))
+        except UsageError as error:
+            refused[name] = str(error).splitlines()[0]
+        else:
+            kept[name] = situation
+    if not kept:
+        raise UsageError(*dict.fromkeys(refused.values()))
+    return kept, refused
 
 
 def _preferred(variant: Variant, prefers: Mapping[str, str]) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -17,6 +17,7 @@ from holdfast.harness.plans.plan import Plan
 from holdfast.hunting import findings, releases, trying
 from holdfast.hunting.agenda import Agenda, Trial, at_release
 from holdfast.hunting.findings import Found, Occurrence
+from holdfast.hunting.situations import SITUATIONS, Situation
 from holdfast.hunting.subject import Subject
 from holdfast.hunting.trying import Ran, Smaller
 
@@ -49,6 +50,7 @@ Step: TypeAlias = Generator[Callable[[], object], object, None]
 class Hunted:
     """The state of a hunt, complete at any time.
 
+    situations those that this machine can run; left_out: the others, each with the reason
     trials     runs of the search that ended, each with its result
     found      its findings, the worst first
     confirmed  number of runs made for findings
@@ -58,6 +60,8 @@ class Hunted:
     subject: Subject
     seed: int
     budget_ns: int
+    situations: Mapping[str, Situation] = field(default_factory=lambda: SITUATIONS)
+    left_out: Mapping[str, str] = field(default_factory=dict)
     trials: list[tuple[Trial, Ran]] = field(default_factory=list)
     found: list[Found] = field(default_factory=list)
     confirmed: int = 0
@@ -131,7 +135,8 @@ class Hunt:
         return MARGIN * sum(self._arounds_s) / len(self._arounds_s)
 
     def _search(self) -> None:
-        agenda = Agenda(self._hunted.subject, self._hunted.seed)
+        hunted = self._hunted
+        agenda = Agenda(hunted.subject, hunted.seed, hunted.situations)
         waiting, out = agenda.runs(), dict[Future[Ran], Trial]()
         made, more = 0, True
         while more or out:

@@ -86,6 +86,10 @@ def show(hunted: Hunted) -> None:
             say(f"   shrunk    {found.size}")
         click.echo(f"   again     {again(found)}")
         click.echo(f"   report    {Path(one.run) / 'report.html'}")
+    if hunted.left_out:
+        names = ", ".join(hunted.left_out)
+        reasons = "; ".join(dict.fromkeys(hunted.left_out.values()))
+        say(f"not run on this machine: {names}: {reasons}")
     if hunted.starved:
         runs = f"{hunted.starved} of {len(hunted.trials)} runs"
         say(f"too little processor time in {runs}: liveness was not tested there; use -j 1")
@@ -108,6 +112,7 @@ def table(hunted: Hunted) -> dict[str, Json]:
         "exit_code": findings.exit_code(hunted.found, tested=hunted.tested),
         "runs": len(hunted.trials),
         "starved": hunted.starved,
+        "left_out": dict(hunted.left_out),
         "repeated": hunted.confirmed,
         "findings": [_row(found) for found in hunted.found],
         "trials": [
