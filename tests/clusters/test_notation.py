@@ -123,7 +123,6 @@ def traces(folder: Path, seed: int) -> list[list[dict[str, Any]]]:
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     found = [json.loads(path.read_text()) for path in sorted(folder.glob("*.itf.json"))]
-    assert all(plain(one["states"])[-1] for one in found)
     return [[plain(state) for state in one["states"]] for one in found]
 
 

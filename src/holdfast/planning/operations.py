@@ -16,26 +16,17 @@ LEAST_MEMBERS = 3
 
 def problems(found: Prepared) -> list[str]:
     """Why operations of the plan cannot be carried out, one line each."""
-    plan = found.plan
-    asked = dict.fromkeys(
-        (
-            name,
-            catalogue.NEMESES[name].traits.operation(options),
-            options.get("advance", "0"),
-            options.get("to", ""),
-        )
-        for name, options in _kinds(plan)
-    )
-    return [
+    lines = (
         f"nemesis {name}: {why}"
-        for name, what, advance, to in asked
-        if what
+        for name, options in _kinds(found.plan)
+        if (what := catalogue.NEMESES[name].traits.operation(options))
         for why in (
             *_refusals(found, what),
-            *_not_advanced(found, advance),
-            *_no_release(found, what, to),
+            *_not_advanced(found, options.get("advance", "0")),
+            *_no_release(found, what, options.get("to", "")),
         )
-    ]
+    )
+    return list(dict.fromkeys(lines))
 
 
 def releases(plan: Plan) -> list[str]:
