@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 
 class Restarting:
-    """Servers that are killed and started again, each after its predecessor is ready."""
+    """Servers that are killed and started again, each after its predecessor is ready. Effective if
+    each runs as another process then."""
 
     def __init__(self, servers: Servers, what: str) -> None:
         self._of = servers
@@ -25,16 +26,23 @@ class Restarting:
     async def begin(self) -> int:
         """Restarts them all."""
         of, begun_ns = self._of, self._of.now()
+        before = self._pids()
         for node in of.nodes:
             async with of.stopped([node.name]):
                 pass
             await of.ready([node])
+        after = self._pids()
+        restarted: list[Json] = [name for name in of.names if before[name] != after[name]]
         self.evidence |= {
             "operated_ns": [begun_ns, of.now()],
-            "restarted": [*of.names],
-            "effective": bool(of.names),
+            "restarted": restarted,
+            "effective": len(restarted) == len(of.names) > 0,
         }
         return begun_ns
+
+    def _pids(self) -> dict[str, int]:
+        """The process of each server."""
+        return {name: self._of.cluster.running[name].pid for name in self._of.names}
 
     async def end(self) -> None:
         """Nothing is left to do."""

@@ -29,13 +29,16 @@ class Service:
 
     fails   a word of the log at which it fails
     gone    a server that exits as soon as it is started
+    kept    a server that is the same process after its start
     """
 
     place: Place
     fails: str = ""
     gone: str = ""
+    kept: str = ""
     log: list[str] = field(default_factory=list)
     dead: dict[str, list[str]] = field(default_factory=dict)
+    running: dict[str, SimpleNamespace] = field(default_factory=dict)
 
     def note(self, what: str) -> None:
         self.log.append(what)
@@ -62,6 +65,8 @@ class Service:
         return {"t_ns": now_ns(), "evidence": {}}
 
     async def start(self, name: str) -> None:
+        if name != self.kept:
+            self.running[name] = SimpleNamespace(pid=self.running[name].pid + 100)
         self.note(
             f"start {name} {self.state(name).read_text() if self.state(name).exists() else ''}"
         )
@@ -105,6 +110,7 @@ class Service:
 @pytest.fixture
 def service(tmp_path: Path) -> Service:
     made = Service(Place(run_id="r", run_dir=tmp_path, shared=(), label="r"))
+    made.running = {node.name: SimpleNamespace(pid=n) for n, node in enumerate(NODES)}
     made.write("early")
     return made
 
@@ -121,6 +127,7 @@ def operator(service: Service) -> Operator:
         alive=lambda name: name != service.gone,
         exit_message=lambda name: f"{name} exited unexpectedly: corrupt",
         start=service.start,
+        running=service.running,
     )
     return Operator(cast(Cluster, cluster))
 
@@ -134,7 +141,7 @@ def operate(
         agent = operator(service)
         await agent.ask("operate", fault="f1", nodes=list(nodes), what=what, advance=advance)
         seen = await agent.ask("observe", fault="f1")
-        assert seen["evidence"]["effective"] is (what == "restart")
+        assert seen["evidence"]["effective"] is (what == "restart" and not service.kept)
         service.write(later) if later else None
         healed = await agent.ask("heal", fault="f1")
         again = await agent.ask("heal", fault="f1")
@@ -249,6 +256,14 @@ def test_servers_restart_one_after_the_other(service: Service) -> None:
         "kill n1", "start n1 early", "ready n1", "kill n2", "start n2 early", "ready n2",
     ]  # fmt: skip
     assert evidence["effective"] and evidence["restarted"] == ["n1", "n2"]
+
+
+def test_a_restart_after_which_a_server_is_the_same_process_has_no_effect(
+    service: Service,
+) -> None:
+    service.kept = "n2"
+    evidence = operate(service, "restart", "n1", "n2", later="")
+    assert not evidence["effective"] and evidence["restarted"] == ["n1"]
 
 
 def test_other_requests_go_to_the_fault_agent(service: Service) -> None:
