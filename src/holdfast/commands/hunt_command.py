@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
-from holdfast.commands.options import Command, Whole, out_option, span
+from holdfast.commands.options import Command, Whole, budget_option, out_option
 from holdfast.engine import campaign_runner
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.hunting import findings, subject, table, trying
@@ -38,14 +38,7 @@ def _tell(line: str) -> None:
     ),
 )
 @click.argument("package", metavar="PACKAGE[==VERSION]", shell_complete=_packages)
-@click.option(
-    "--budget",
-    metavar="DURATION",
-    default="10m",
-    callback=span,
-    show_default=True,
-    help="Time limit for everything.",
-)
+@budget_option("Time limit for everything.")
 @click.option(
     "--releases",
     type=Whole(1, 100),

@@ -114,6 +114,18 @@ def out_option() -> Callable[[FC], FC]:
     return setting("--out", default=RUNS, help="Folder for run directories.")
 
 
+def budget_option(what: str) -> Callable[[FC], FC]:
+    """`--budget`, the wall time of a search, in ns."""
+    return click.option(
+        "--budget",
+        metavar="DURATION",
+        default="10m",
+        callback=span,
+        show_default=True,
+        help=what,
+    )
+
+
 def hosts_option() -> Callable[[FC], FC]:
     """`--hosts` of a command whose backend stands in a plan: no setting, which would be refused for
     every plan of another backend."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from holdfast.commands.options import Command, hosts_option, out_option, span
+from holdfast.commands.options import Command, budget_option, hosts_option, out_option
 from holdfast.engine import shrinker
 from holdfast.planning import plan_source
 
@@ -20,14 +20,7 @@ from holdfast.planning import plan_source
     ),
 )
 @click.argument("path", type=click.Path(path_type=Path), metavar="RUN|PLAN.toml")
-@click.option(
-    "--budget",
-    metavar="DURATION",
-    default="10m",
-    callback=span,
-    show_default=True,
-    help="Time limit.",
-)
+@budget_option("Time limit.")
 @click.option(
     "--property", "prop", show_default="the first violated", help="Property to keep violated."
 )
