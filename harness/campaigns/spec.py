@@ -30,7 +30,9 @@ PLAN_KEYS = (
     "backend", "resource", "time", "lease", "nodes", "clients", "locks", "checkers", "require",
     "options",
 )  # fmt: skip
-ENTRY_KEYS = (*AXES, SCENARIOS, *PLAN_KEYS, "seeds", "first_seed", "swarm", "name")
+STOP = "stop_below"
+"""A rate: a cell needs no more runs once everything it exercised is violated or rarer than this."""
+ENTRY_KEYS = (*AXES, SCENARIOS, *PLAN_KEYS, "seeds", "first_seed", STOP, "swarm", "name")
 DRAWN = ("workloads", "nemeses", SCENARIOS, *(key for key in PLAN_KEYS if key != "options"))
 """Keys that a swarm samples from the seed, and `require`: what a sampled run tests is not known."""
 _ABOVE = ("backend", "options", "require")
@@ -59,11 +61,15 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cell:
-    """One combination. `plan` has the first seed; nodes 0: the system's default."""
+    """One combination. `plan` has the first seed; nodes 0: the system's default.
+
+    stop_below   rate of violations below which it needs no more runs; 0: all seeds run
+    """
 
     plan: Plan
     swarm: bool
     seeds: Sequence[int]
+    stop_below: float = 0.0
 
     @property
     def says(self) -> str:
@@ -187,6 +193,7 @@ def _entry(row: Mapping[str, Json], place: str, reading: _Reading) -> list[Cell]
         if key not in ENTRY_KEYS:
             reading.wrong(place, suggest(key, ENTRY_KEYS, "key"))
     seeds = _seeds(row, place, reading)
+    stop_below = _rate(row.get(STOP, 0), place, reading)
     if row.get("swarm") not in (None, True, False):
         reading.wrong(place, f"invalid swarm = {row['swarm']!r}: expected true or false")
     swarm = row.get("swarm") is True
@@ -196,7 +203,8 @@ def _entry(row: Mapping[str, Json], place: str, reading: _Reading) -> list[Cell]
         reading.wrong(place, f"swarm samples {', '.join(drawn)} from the seed; remove it")
         return []
     if SCENARIOS in row:
-        return _scenes(row, seeds, place, reading)
+        cells = _scenes(row, seeds, place, reading)
+        return [replace(cell, stop_below=stop_below) for cell in cells]
     axes = [_axis(row, axis, place, reading) for axis in AXES]
     if not axes[0] and "systems" not in row:
         reading.wrong(place, 'missing systems, as in systems = ["reference"]')
@@ -206,8 +214,19 @@ def _entry(row: Mapping[str, Json], place: str, reading: _Reading) -> list[Cell]
     for combination in itertools.product(*axes):
         plan = _plan(base, dict(zip(AXES.values(), combination, strict=True)), place, reading)
         if plan is not None:
-            cells.append(Cell(plan=plan, swarm=swarm, seeds=seeds))
+            cells.append(Cell(plan=plan, swarm=swarm, seeds=seeds, stop_below=stop_below))
     return cells
+
+
+def _rate(value: object, place: str, reading: _Reading) -> float:
+    """A rate in percent, as in "1%", as a fraction; 0: none is given."""
+    if value == 0 and not isinstance(value, bool):
+        return 0.0
+    match = re.fullmatch(r"(\d{1,2}(?:\.\d+)?) ?%", value) if isinstance(value, str) else None
+    rate = float(match[1]) / 100 if match else 0.0
+    if not rate:
+        reading.wrong(place, f'invalid {STOP} = {value!r}: expected a rate, as in {STOP} = "1%"')
+    return rate
 
 
 def _scenes(

@@ -9,7 +9,7 @@ in which several kinds took effect.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,6 +26,8 @@ from holdfast.reports.text.formatting import count, percent
 SCHEMA = "holdfast-matrix/1"
 SEVERAL = "several"
 HELD, VIOLATED, NOT_EXERCISED = "held", "violated", "not exercised"
+BELOW, PROMISED = "below 1 %", "promised"
+RARE = 0.01
 FIRST = (CALM, *(kind for kind, traits in BEFORE.items() if traits.pattern))
 """Faults whose columns come first: those with a hatching of their own. Others follow by name, then
 scenarios, SEVERAL is last."""
@@ -71,6 +73,14 @@ class Square:
         told = {VIOLATED: Verdict.VIOLATED, HELD: Verdict.HOLDS, NOT_EXERCISED: Verdict.UNKNOWN}
         return self.proof.get(told[self.state], [])
 
+    def why(self, prop: str, fault: str) -> str:
+        """Why no run exercised it, by the first that says so; "" if one did."""
+        if self.state != NOT_EXERCISED:
+            return ""
+        told = (result.properties[prop] for result in self.evidence)
+        reasons = (one.lacks.get(fault, "") or one.reason for one in told)
+        return next(filter(None, reasons), "")
+
     def says(self) -> str:
         """The number of violated runs of those that exercised the property, and the rate."""
         judged = self.held + self.violated
@@ -94,6 +104,15 @@ class Matrix:
     left_out: int
     speeds: Sequence[Speed] = ()
 
+    def states(self) -> Mapping[str, int]:
+        """State -> number of cells. BELOW: held so often that the rate is below RARE; PROMISED:
+        violated though promised."""
+        every = self.squares.values()
+        found = Counter(square.state for square in every)
+        rare = sum(square.state == HELD and none_in(square.held) < RARE for square in every)
+        promised = sum(square.promised > 0 for square in every)
+        return {**found, BELOW: rare, PROMISED: promised}
+
     def rows(self, system: str) -> list[str]:
         """The properties that were judged for a system."""
         return [
@@ -114,6 +133,7 @@ def matrix(results: Iterable[Result], simulated: Collection[str] = ()) -> Matrix
     simulated   backends on virtual time: without them in the table of speeds
     """
     results = list(results)
+    named = _names(results, simulated)
     squares: dict[tuple[str, str, str], Square] = {}
     scenes: set[str] = set()
     runs, left_out = 0, 0
@@ -125,7 +145,7 @@ def matrix(results: Iterable[Result], simulated: Collection[str] = ()) -> Matrix
         scenes |= {staged(result.scenario)} if result.scenario else set()
         for prop, one in result.properties.items():
             for fault, (verdict, kinds) in _columns(result, one).items():
-                square = squares.setdefault((result.system, prop, fault), Square())
+                square = squares.setdefault((named(result), prop, fault), Square())
                 # A violation stands; of an incomplete history the rest is not known.
                 if result.problems and verdict is Verdict.HOLDS:
                     verdict = Verdict.UNKNOWN
@@ -145,6 +165,17 @@ def matrix(results: Iterable[Result], simulated: Collection[str] = ()) -> Matrix
         left_out=left_out,
         speeds=speeds(results, simulated),
     )
+
+
+def _names(results: Iterable[Result], simulated: Collection[str]) -> Callable[[Result], str]:
+    """The row of a result: its system; a system that ran on both has two, one "simulated"."""
+    real = {result.system for result in results if result.backend not in simulated}
+
+    def name(result: Result) -> str:
+        both = result.backend in simulated and result.system in real
+        return f"{result.system} simulated" if both else result.system
+
+    return name
 
 
 def _columns(result: Result, one: Outcome) -> dict[str, tuple[Verdict, str]]:
@@ -171,6 +202,7 @@ def table(found: Matrix) -> dict[str, Any]:
         "runs": found.runs,
         "not_carried_out": found.left_out,
         "faults": list(found.faults),
+        "states": dict(found.states()),
         "cells": [
             _square_table(system, prop, fault, found.squares[system, prop, fault])
             for system in found.systems
@@ -202,6 +234,7 @@ def _square_table(system: str, prop: str, fault: str, square: Square) -> dict[st
         "rate_low": low,
         "rate_high": high,
         "says": square.says(),
+        "not_exercised_because": square.why(prop, fault),
         "several": dict(square.several),
         "evidence": [
             {"run": result.run, "key": result.key, "command": result.command}

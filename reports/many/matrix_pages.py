@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+from collections import Counter
 from pathlib import Path
 from urllib.parse import quote
 
@@ -14,7 +16,16 @@ from holdfast.harness.core.statistics import none_in
 from holdfast.reports.many import textbook
 from holdfast.reports.many.cell_claims import cell_claim
 from holdfast.reports.many.claims import claim_of
-from holdfast.reports.many.matrix import HELD, NOT_EXERCISED, VIOLATED, Matrix, Square
+from holdfast.reports.many.matrix import (
+    BELOW,
+    HELD,
+    NOT_EXERCISED,
+    PROMISED,
+    RARE,
+    VIOLATED,
+    Matrix,
+    Square,
+)
 from holdfast.reports.many.page_frame import render
 from holdfast.reports.many.performance import COLUMNS
 from holdfast.reports.text import tables
@@ -62,12 +73,17 @@ def _text(square: Square | None) -> Text:
         return Text("")
     limit = square.state == VIOLATED and not square.promised
     judged = square.held + square.violated
-    text = f"{'!' if limit else SIGNS[square.state]} {square.violated}/{judged}"
+    text = f"{_sign(square)} {square.violated}/{judged}"
     if square.state == HELD:
         text += f" <{percent(none_in(judged))}"
     elif square.state == NOT_EXERCISED:
         text = f"{SIGNS[square.state]} 0 of {square.unknown}"
     return Text(text, style=LIMIT_STYLE if limit else STYLES[square.state])
+
+
+def _sign(square: Square) -> str:
+    """The state in one character; a violation of what was never promised has its own."""
+    return "!" if square.state == VIOLATED and not square.promised else SIGNS[square.state]
 
 
 SIGNS_SAY = (
@@ -88,7 +104,8 @@ def _legend(found: Matrix) -> str:
 
 def markdown(found: Matrix) -> str:
     """A Markdown table per system, with the commands that reproduce its violations below."""
-    lines = ["# System x property x fault", "", _legend(found), *_textbook(found)]
+    lines = ["# System x property x fault", "", _legend(found)]
+    lines += [*_overview(found), *_textbook(found)]
     for system in found.systems:
         lines += ["", f"## {_escaped(system)}", ""]
         claim = claim_of(system)
@@ -110,6 +127,8 @@ def markdown(found: Matrix) -> str:
                     proofs.append(_proof(prop, fault, square.evidence[0]))
             lines.append(f"| {prop} | {' | '.join(cells)} |")
         lines += ["", *proofs] if proofs else []
+        unseen = _unseen(found, system)
+        lines += ["", "Not exercised:", "", *unseen] if unseen else []
     if found.speeds:
         lines += ["", "## Speed", "", SPEED_SAYS, ""]
         lines.append(f"| {' | '.join((*SPEED_OF, *COLUMNS.values()))} |")
@@ -118,6 +137,48 @@ def markdown(found: Matrix) -> str:
             of = (row.system, row.workload, row.backend, row.faults, str(row.runs))
             lines.append(f"| {' | '.join([*map(_escaped, of), *row.cells()])} |")
     return "\n".join(lines) + "\n"
+
+
+def _overview(found: Matrix) -> list[str]:
+    """How many properties of each lock held, were violated and were not exercised per fault."""
+    if not found.systems:
+        return []
+    of = found.states()
+    lines = [
+        "",
+        f"{count(len(found.squares), 'cell')}: {of.get(HELD, 0)} held, {of[BELOW]} of them with a"
+        f" rate below {percent(RARE)}; {of.get(VIOLATED, 0)} violated, {of[PROMISED]} of them"
+        f" though promised; {of.get(NOT_EXERCISED, 0)} not exercised.",
+        "",
+        "Per lock and fault the number of properties that held (+), were violated though promised"
+        " (x), were violated and never promised (!), were not exercised (?):",
+        "",
+        f"| lock | {' | '.join(map(_escaped, found.faults))} |",
+        "| --- |" + " --- |" * len(found.faults),
+    ]
+    for system in found.systems:
+        cells = [_counted(found, system, fault) for fault in found.faults]
+        lines.append(f"| {_escaped(system)} | {' | '.join(cells)} |")
+    return lines
+
+
+def _counted(found: Matrix, system: str, fault: str) -> str:
+    squares = [found.squares.get((system, prop, fault)) for prop in found.properties]
+    signs = Counter(_sign(square) for square in squares if square is not None)
+    return " ".join(f"{signs[sign]}{sign}" for sign in "+x!?" if signs[sign])
+
+
+def _unseen(found: Matrix, system: str) -> list[str]:
+    """The cells of a lock that no run exercised, with the reason; those with the same together."""
+    faults: dict[tuple[str, str], list[str]] = {}
+    for prop, fault in itertools.product(found.rows(system), found.columns(system)):
+        square = found.squares.get((system, prop, fault))
+        if square is not None and square.state == NOT_EXERCISED:
+            faults.setdefault((prop, square.why(prop, fault)), []).append(fault)
+    return [
+        f"- {prop}, {', '.join(map(_escaped, under))}: {_escaped(why)}"
+        for (prop, why), under in faults.items()
+    ]
 
 
 def _textbook(found: Matrix) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,25 @@ def test_more_seeds_are_added_to_what_is_done_and_a_budget_leaves_some_out(
     )
     assert fresh["runs"] == 3
     assert (tmp_path / "out.1" / "journal.jsonl").exists()
+
+
+def test_a_decided_cell_gets_no_more_runs_and_the_rest_is_run_to_the_end(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "stops.toml"
+    file.write_text(
+        'backend = "sim"\ntime = "1s"\nlease = "200ms"\nclients = 2\nseeds = 60\n'
+        '[[entry]]\nsystems = ["single"]\nstop_below = "9.6%"\n'
+        '[[entry]]\nsystems = ["majority"]\n'
+    )
+    found = in_process(capsys, tmp_path, monkeypatch, str(file), "--out", "out")
+    rows = campaigns.lines(tmp_path / "out" / "journal.jsonl")
+    runs = Counter(str(row["system"]) for row in rows)
+    assert runs["majority"] == 60
+    assert 30 <= runs["single"] < 60, "30 runs without a violation: the rate is below 9.6 %"
+    assert found["runs"] == found["of"] == len(rows), "what is decided is not missing"
+    again = in_process(capsys, tmp_path, monkeypatch, str(file), "--out", "out")
+    assert again == found and len(campaigns.lines(tmp_path / "out" / "journal.jsonl")) == len(rows)
 
 
 def test_the_first_failure_is_told_with_its_command_and_the_index_links_its_report(

@@ -177,3 +177,19 @@ def test_a_second_campaign_is_kept_out(tmp_path: Path) -> None:
         Journal(path),
     ):
         pass
+
+
+def test_cells_stop_below_a_rate_which_entries_may_set_and_refuse() -> None:
+    found = campaign(
+        'stop_below = "1%"\n[[entry]]\nsystems = ["reference"]\n'
+        '[[entry]]\nsystems = ["redis"]\nstop_below = "2.5 %"\n'
+        '[[entry]]\nsystems = ["redis"]\nstop_below = 0\n'
+        '[[entry]]\nscenarios = ["crash"]\n[[entry]]\nswarm = true\nsystems = ["reference"]'
+    )
+    assert [cell.stop_below for cell in found.cells] == [0.01, 0.025, 0.0, 0.01, 0.01]
+
+
+@pytest.mark.parametrize("value", ["true", '"1"', '"0%"', '"100%"', '"-1%"', "0.01", '"1%%"', "[]"])
+def test_a_rate_to_stop_below_is_a_percentage(value: str) -> None:
+    (problem,) = refused(f'systems = ["reference"]\nstop_below = {value}')
+    assert 'expected a rate, as in stop_below = "1%"' in problem

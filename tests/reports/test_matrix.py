@@ -162,3 +162,32 @@ def test_a_run_with_several_kinds_counts_under_each() -> None:
         "several": "violated",
     }
     assert dict(squares["redis", MUTEX, "several"].several) == {"kill+partition": 1}
+
+
+def test_a_system_that_ran_simulated_and_really_has_two_rows() -> None:
+    real = replace(run("x", "pause"), backend="local")
+    found = matrix([run("+", "pause"), real, run("+", system="single")], {"sim"})
+    assert found.systems == ["redis", "redis simulated", "single"]
+    assert found.squares["redis simulated", MUTEX, "pause"].state == "held"
+    assert found.squares["redis", MUTEX, "pause"].state == "violated"
+
+
+def test_the_overview_counts_what_held_was_violated_and_was_not_exercised_and_why() -> None:
+    held = [run("+", "kill")] * 299
+    page = markdown(matrix([*held, run("x", "pause"), run("?", text="no <b> hold")]))
+    assert "3 cells: 1 held, 1 of them with a rate below 1%; 1 violated, 1 of them though" in page
+    assert "| redis | 1? | 1x | 1+ |" in page
+    assert "- mutual-exclusion, none: no &lt;b> hold" in page.replace("\\>", ">")
+    fewer = markdown(matrix(held[1:]))
+    assert "1 held, 0 of them with a rate below 1%" in fewer
+    assert "Not exercised" not in fewer
+
+
+def test_a_cell_not_exercised_under_a_fault_has_the_reason_of_that_fault() -> None:
+    outcome = Outcome(
+        verdict=WORDS["+"], promised=True, reason="of the run",
+        under={"pause": WORDS["+"], "kill": WORDS["?"]}, lacks={"kill": "no kill"},
+    )  # fmt: skip
+    found = matrix([replace(run("+", "pause"), properties={MUTEX: outcome})])
+    why = {cell["fault"]: cell["not_exercised_because"] for cell in table(found)["cells"]}
+    assert why == {"pause": "", "kill": "no kill"}

@@ -17,6 +17,7 @@ from holdfast.engine import campaign_runner
 from holdfast.harness.campaigns import journal
 from holdfast.harness.campaigns.results import Result, failed
 from holdfast.harness.campaigns.spec import Campaign, Job
+from holdfast.harness.campaigns.stopping import Decided
 from holdfast.harness.campaigns.summary import Summary, first_failure, summary, tally
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.runs import directory
@@ -69,27 +70,39 @@ def carry_out(
         mine = len(jobs) - len(left)
         if campaign.runs:
             left = left[: max(0, campaign.runs - mine)]
+        cell_of = {job.key: job.cell for job in jobs}
+        decided = Decided(cell.stop_below for cell in campaign.cells)
+        for key in cell_of.keys() & done.keys():
+            decided.add(cell_of[key], done[key])
         shown = Shown(len(jobs), [done[job.key] for job in jobs if job.key in done])
         shown.start(campaign.name, folder, len(left))
         try:
             for found in campaign_runner.carry_out(
-                left, folder, processes, scheduler, campaign_runner.deadline(campaign.time_ns)
+                left,
+                folder,
+                processes,
+                scheduler,
+                campaign_runner.deadline(campaign.time_ns),
+                decided,
             ):
                 open_journal.add(found)
+                for result in found:
+                    decided.add(cell_of[result.key], result)
                 shown.add(found)
         finally:
             shown.close()
-            told = _finish(campaign, jobs, folder)
+            told = _finish(campaign, jobs, folder, decided)
     return told
 
 
-def _finish(campaign: Campaign, jobs: Sequence[Job], folder: Path) -> Summary:
+def _finish(campaign: Campaign, jobs: Sequence[Job], folder: Path, decided: Decided) -> Summary:
     """campaign.json, index.html and matrix.html from the journal."""
     noted = journal.done(folder / campaign_runner.JOURNAL)
     found = [noted[job.key] for job in jobs if job.key in noted]
     seen = {job.cell for job in jobs if job.key in noted}
     not_run = [cell.says for n, cell in enumerate(campaign.cells) if n not in seen]
-    told = summary(campaign.name, len(jobs), found, not_run)
+    needed = sum(job.key in noted or not decided(job.cell) for job in jobs)
+    told = summary(campaign.name, needed, found, not_run)
     directory.write_json(folder / "campaign.json", told)
     index(folder, told)
     write(folder / "matrix.html", matrix_pages.page(matrix(found, VIRTUAL_TIME), folder))

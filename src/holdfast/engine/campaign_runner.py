@@ -204,12 +204,19 @@ def clear(folder: Path) -> None:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def tasks(jobs: Sequence[Job], folder: Path | None, processes: int) -> Iterator[Task]:
-    """The jobs in order, simulated ones in batches that keep every process busy."""
+def tasks(
+    jobs: Sequence[Job], folder: Path | None, processes: int, decided: Callable[[int], bool]
+) -> Iterator[Task]:
+    """The jobs in order, simulated ones in batches that keep every process busy.
+
+    decided: of a cell, whether it needs no more runs by now; its jobs are left out.
+    """
     short = sum(job.swarm or job.plan.backend in catalogue.VIRTUAL_TIME for job in jobs)
     size = max(1, min(SEEDS_A_TASK, short // (2 * processes)))
     handful: list[Job] = []
     for job in jobs:
+        if decided(job.cell):
+            continue
         if not (job.swarm or job.plan.backend in catalogue.VIRTUAL_TIME):
             yield Task(jobs=(job,), folder=folder)
             continue
@@ -227,20 +234,22 @@ def carry_out(
     processes: int,
     scheduler: str,
     enough: Callable[[], bool],
+    decided: Callable[[int], bool],
 ) -> Iterator[list[Result]]:
     """Results as they come, until all jobs are done or it is `enough`.
 
+    decided: of a cell, whether it needs no more runs; asked before each of its jobs.
     scheduler: address of a Dask scheduler, "" for processes of this machine. EnvironmentFailed if
     it cannot be reached, or a process of the pool died.
     """
     if not scheduler and processes == 1:
-        for task in tasks(jobs, folder, 1):
+        for task in tasks(jobs, folder, 1, decided):
             if enough():
                 return
             yield [done.result for done in work(task)]
         return
     with executor(scheduler, processes) as (pool, most):
-        waiting = tasks(jobs, None if scheduler else folder, most)
+        waiting = tasks(jobs, None if scheduler else folder, most, decided)
         try:
             for found in _flow(pool, waiting, 2 * most, enough):
                 yield [unpack(done, folder) for done in found]
