@@ -38,6 +38,10 @@ def test_a_leader_that_was_deposed_and_elected_again_begins_its_times_anew() -> 
     assert one_seed(700826, "reference", {}, validated=True).departure is None
 
 
+def test_a_node_that_gets_three_snapshots_at_once_is_allowed() -> None:
+    assert one_seed(2454, "reference", {}, validated=True).departure is None
+
+
 @pytest.mark.parametrize(
     ("name", "workload", "seed", "rule"),
     [
@@ -192,6 +196,19 @@ def test_an_election_and_a_commit_are_allowed() -> None:
 def test_a_step_against_a_rule_is_refused(broken: str, events: tuple[trace.Event, ...]) -> None:
     assert not rule(*events[:-1])
     assert rule(*events).startswith(broken)
+
+
+def test_a_node_that_was_away_may_load_several_snapshots_in_one_step() -> None:
+    others = (
+        *ELECTED,
+        wrote("n1", 2, 1, 1, 1),
+        wrote("n2", 1, 1, 1, 1, 1),
+        saved("n1", committed=((1, 1), (2, 1), (3, 1), (4, 1))),
+    )
+    loads = [trace.Save("all", term=1, base=base, base_term=1) for base in (2, 4)]
+    assert "in order" not in rule(*others, saved("n3", *loads, committed=((2, 1), (4, 1))))
+    for few, taken in ((loads[1:], ((2, 1), (4, 1))), (loads, ((3, 1), (4, 1)))):
+        assert rule(*others, saved("n3", *few, committed=taken)) == "entries are applied in order"
 
 
 # In the command

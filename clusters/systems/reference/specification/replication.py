@@ -34,6 +34,7 @@ class Disk:
     votes   term -> the candidate that got this node's vote, on disk at some time; "" for none
     terms   terms of the entries after `base`
     ends    (term, index) of the last entry: before this step, and after each of its saves
+    covers  up to where the snapshots go that this step saved: a node that was away may get several
     """
 
     term: int = 0
@@ -43,6 +44,7 @@ class Disk:
     terms: list[int] = field(default_factory=list)
     committed: int = 0
     ends: list[tuple[int, int]] = field(default_factory=lambda: [(0, 0)])
+    covers: list[int] = field(default_factory=list)
 
     @property
     def last(self) -> int:
@@ -122,7 +124,7 @@ class Replication:
 
     def _saves(self, node: str, saves: tuple[Save, ...]) -> None:
         disk = self.disk(node)
-        disk.ends = [disk.ends[-1]]
+        disk.ends, disk.covers = [disk.ends[-1]], []
         self.fresh = []
         for save in saves:
             if save.what != "entries":
@@ -241,6 +243,7 @@ class Replication:
                 f"{len(new)} entries",
             )
         disk.base, disk.base_term, disk.terms = save.base, save.base_term, new
+        disk.covers.append(save.base)
 
     # Messages
 
@@ -293,7 +296,7 @@ class Replication:
         if top >= len(self.agreed):
             self._agrees(node, disk, top)
         for index, term in committed:
-            covered = index == disk.base > disk.committed
+            covered = index in disk.covers and index > disk.committed
             if index != disk.committed + 1 and not covered:
                 allows, happened = f"entry {disk.committed + 1}", f"takes {index} as committed"
                 raise Departs("entries are applied in order", str(disk), allows, happened)
