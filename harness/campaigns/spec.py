@@ -51,12 +51,15 @@ class Job:
     key     a readable name that is different for every different run, also between files
     cell    number of its cell
     swarm   `plan` has only system, seed and options; the seed decides the rest
+    seen    properties of which its cell has a violated run: of a simulated run that violates no
+            other, the command is kept and no directory
     """
 
     key: str
     cell: int
     plan: Plan
     swarm: bool
+    seen: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

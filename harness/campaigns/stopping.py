@@ -42,6 +42,10 @@ class Decided:
                 elif verdict is Verdict.HOLDS and not result.problems:
                     self._held[cell][prop, kinds] += 1
 
+    def seen(self, cell: int) -> frozenset[str]:
+        """The properties that a run of a cell violated; nothing of a cell without a bound."""
+        return frozenset(prop for prop, _ in self._violated[cell] if self._bounds[cell])
+
     def __call__(self, cell: int) -> bool:
         """Whether a cell needs no more runs."""
         bound, held, violated = self._bounds[cell], self._held[cell], self._violated[cell]

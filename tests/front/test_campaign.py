@@ -108,11 +108,16 @@ def test_a_decided_cell_gets_no_more_runs_and_the_rest_is_run_to_the_end(
         'backend = "sim"\ntime = "1s"\nlease = "200ms"\nclients = 2\nseeds = 60\n'
         '[[entry]]\nsystems = ["single"]\nstop_below = "9.6%"\n'
         '[[entry]]\nsystems = ["majority"]\n'
+        '[[entry]]\nsystems = ["single"]\nresource = "unfenced"\nnemeses = ["pause"]\n'
+        'time = "3s"\nstop_below = "9.6%"\nseeds = 35\n'
     )
     found = in_process(capsys, tmp_path, monkeypatch, str(file), "--out", "out")
     rows = campaigns.lines(tmp_path / "out" / "journal.jsonl")
     runs = Counter(str(row["system"]) for row in rows)
     assert runs["majority"] == 60
+    violated = {str(row["key"]) for row in rows if str(row["system"]) == "single unfenced"}
+    kept = {path.name for path in (tmp_path / "out" / "runs").iterdir()} & violated
+    assert 1 <= len(kept) <= 8 and len(violated) >= 30, "of each violated property, a few runs"
     assert 30 <= runs["single"] < 60, "30 runs without a violation: the rate is below 9.6 %"
     assert found["runs"] == found["of"] == len(rows), "what is decided is not missing"
     again = in_process(capsys, tmp_path, monkeypatch, str(file), "--out", "out")

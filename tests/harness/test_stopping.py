@@ -90,3 +90,10 @@ def test_a_cell_without_a_bound_is_never_decided_and_cells_are_apart() -> None:
         decided.add(0, run({MUTEX: HOLDS}))
         decided.add(1, run({MUTEX: HOLDS}))
     assert [decided(cell) for cell in range(3)] == [False, True, False]
+
+
+def test_what_a_cell_was_seen_to_violate_is_kept_once_if_it_has_a_bound() -> None:
+    decided = Decided([0.0, 0.05])
+    for cell in range(2):
+        decided.add(cell, run({MUTEX: VIOLATED, ORDER: HOLDS}))
+    assert [decided.seen(cell) for cell in range(2)] == [frozenset(), {MUTEX}]

@@ -31,6 +31,7 @@ from holdfast.engine import runner, seed_search, swarm
 from holdfast.harness.campaigns import results
 from holdfast.harness.campaigns.results import Result
 from holdfast.harness.campaigns.spec import SWARM, Job
+from holdfast.harness.campaigns.stopping import Decided
 from holdfast.harness.core import extras
 from holdfast.harness.core.errors import EnvironmentFailed, HoldfastError, UsageError
 from holdfast.harness.core.loading import load
@@ -98,7 +99,8 @@ def _one(job: Job, folder: Path, *, archive: bool) -> Done:
 def _simulated(
     job: Job, prepared: Prepared, again: str, folder: Path
 ) -> tuple[Result, Path | None]:
-    """In memory; a directory is written only for a violated or incomplete run."""
+    """In memory; a directory is written only for an incomplete run, or one that violates what no
+    run of its cell is known to violate."""
     manifest = prepare.manifest(prepared, job.key, again)
     done = seed_search.in_memory(manifest)
     verdicts = done.verdicts
@@ -109,7 +111,8 @@ def _simulated(
         name = results.variant(prepared.plan.system, job.plan.options, "")
         result = replace(result, system=name, workload=SWARM, nemesis=SWARM)
     made = None
-    if result.problems or any(one.verdict == "VIOLATED" for one in result.properties.values()):
+    violated = {prop for prop, one in result.properties.items() if one.verdict == "VIOLATED"}
+    if result.problems or violated - job.seen:
         attempts = folder / ATTEMPTS
         shutil.rmtree(attempts / job.key, ignore_errors=True)
         run = prepare.create(prepared, attempts, again, name=job.key)
@@ -205,11 +208,11 @@ def clear(folder: Path) -> None:
 
 
 def tasks(
-    jobs: Sequence[Job], folder: Path | None, processes: int, decided: Callable[[int], bool]
+    jobs: Sequence[Job], folder: Path | None, processes: int, decided: Decided
 ) -> Iterator[Task]:
     """The jobs in order, simulated ones in batches that keep every process busy.
 
-    decided: of a cell, whether it needs no more runs by now; its jobs are left out.
+    decided: which cells need no more runs by now; their jobs are left out.
     """
     short = sum(job.swarm or job.plan.backend in catalogue.VIRTUAL_TIME for job in jobs)
     size = max(1, min(SEEDS_A_TASK, short // (2 * processes)))
@@ -217,6 +220,7 @@ def tasks(
     for job in jobs:
         if decided(job.cell):
             continue
+        job = replace(job, seen=decided.seen(job.cell))
         if not (job.swarm or job.plan.backend in catalogue.VIRTUAL_TIME):
             yield Task(jobs=(job,), folder=folder)
             continue
@@ -234,11 +238,11 @@ def carry_out(
     processes: int,
     scheduler: str,
     enough: Callable[[], bool],
-    decided: Callable[[int], bool],
+    decided: Decided,
 ) -> Iterator[list[Result]]:
     """Results as they come, until all jobs are done or it is `enough`.
 
-    decided: of a cell, whether it needs no more runs; asked before each of its jobs.
+    decided: which cells need no more runs; asked before each job.
     scheduler: address of a Dask scheduler, "" for processes of this machine. EnvironmentFailed if
     it cannot be reached, or a process of the pool died.
     """
