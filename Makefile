@@ -12,7 +12,7 @@ PROCESSES ?= 2
 PROCESSES_DOCKER ?= 2
 SOAK ?= 10m
 
-.PHONY: demo venv test test-again test-docker test-docker-again docker-image lint check power soak rounds format clean reference site
+.PHONY: atlas demo venv test test-again test-docker test-docker-again docker-image lint check power soak rounds format clean reference site
 
 # pip compiles what it installs on one core: half of the time of an installation. This takes all cores.
 # A file that is no Python of this version is skipped.
@@ -76,10 +76,18 @@ reference: $(VENV)/ready
 
 # Every lock service in containers, without faults and under those that it promises to survive: some
 # six hours at ten minutes a run. Calling it again goes on where it was. The vote of `majority` breaks a
-# promise by design, so the campaign's exit code is told and not obeyed: benchmarks/results/soak.md.
+# promise by design, so the campaign's exit code is told and not obeyed: docs/systems.md.
 soak: $(VENV)/ready
 	-$(BIN)/holdfast campaign examples/soak.toml -j 1 --time $(SOAK)
 	$(BIN)/holdfast matrix .holdfast/campaigns/soak
+
+# The lock atlas: an hour of two cores for the simulator; a round on real servers takes 20 minutes.
+# Calling it again goes on where it was. Some locks break a promise by design.
+atlas: $(VENV)/ready
+	-$(BIN)/holdfast campaign examples/atlas-simulated.toml
+	-$(BIN)/holdfast campaign examples/atlas-servers.toml
+	$(BIN)/holdfast matrix .holdfast/campaigns/atlas-simulated .holdfast/campaigns/atlas-servers \
+	    --markdown docs/atlas-cells.md
 
 # The same tests again and again, until ROUNDS have passed or one fails.
 rounds: $(VENV)/ready

@@ -222,7 +222,7 @@ def _entry(row: Mapping[str, Json], place: str, reading: _Reading) -> list[Cell]
 
 
 def _rate(value: object, place: str, reading: _Reading) -> float:
-    """A rate in percent, as in "1%", as a fraction; 0: none is given."""
+    """A rate as in "1%", as a fraction; 0: none is given."""
     if value == 0 and not isinstance(value, bool):
         return 0.0
     match = re.fullmatch(r"(\d{1,2}(?:\.\d+)?) ?%", value) if isinstance(value, str) else None

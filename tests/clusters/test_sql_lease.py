@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+import json
+from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,7 +14,7 @@ from holdfast.clusters.systems.database_client import Failed, NoSession, Session
 from holdfast.clusters.systems.sql_lease.client import Dialect, RowLease
 from holdfast.clusters.systems.sql_lease.system import MARIADB, POSTGRES, SqlLease
 from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
-from holdfast.harness.core.ports import ClientSetup
+from holdfast.harness.core.ports import ClientSetup, Node, Place
 from tests import needs
 from tests.front.test_runs import every_fault_has_evidence, nothing_promised_is_violated, run
 
@@ -149,6 +150,61 @@ def test_no_clock_fault_is_promised_whichever_clock_decides() -> None:
         for clock in ("database", "client"):
             assert "clock" not in system.promises({"clock": clock}).keeps["mutual-exclusion"]
         assert system.ports == system.server.ports and system.libraries
+
+
+@pytest.mark.parametrize(
+    ("system", "options", "kill", "power"),
+    [
+        (POSTGRES, {}, True, True),
+        (POSTGRES, {"synchronous_commit": "off"}, False, False),
+        (MARIADB, {}, True, True),
+        (MARIADB, {"flush_log": "2"}, True, False),
+        (MARIADB, {"flush_log": "0"}, False, False),
+    ],
+)
+def test_a_commit_that_is_not_synced_promises_less(
+    system: SqlLease, options: Mapping[str, str], kill: bool, power: bool
+) -> None:
+    told = system.promises(options)
+    assert told.promised("mutual-exclusion", ["kill"]) == kill
+    assert told.promised("mutual-exclusion", ["power"]) == power
+    assert told.promised("durable-grants", ["power"]) == power
+    assert told.promised("deadlock-freedom", ["kill"])
+
+
+def test_what_a_commit_waits_for_reaches_the_server_s_configuration(tmp_path: Path) -> None:
+    node = Node(name="n1", role="server", address="10.0.0.1")
+    place = Place(run_id="r", run_dir=tmp_path, shared=(), label="r")
+
+    def given(system: SqlLease, **options: str) -> Mapping[str, str]:
+        told: Mapping[str, str] = json.loads(system.command(node, (node,), place, options).argv[-1])
+        return told
+
+    assert given(POSTGRES)["synchronous_commit"] == "on"
+    assert given(POSTGRES, synchronous_commit="off")["synchronous_commit"] == "off"
+    assert given(MARIADB, flush_log="2")["innodb-flush-log-at-trx-commit"] == "2"
+
+
+@pytest.mark.real_server
+@pytest.mark.parametrize(
+    ("binary", "words", "lost"),
+    [
+        ("postgres", ("--system", "postgres-lease"), False),
+        ("postgres", ("--system", "postgres-lease", "--set", "synchronous_commit=off"), True),
+        ("mariadbd", ("--system", "mariadb-lease", "--set", "flush_log=2"), True),
+    ],
+)
+def test_only_a_synced_grant_survives_a_power_loss(
+    tmp_path: Path, binary: str, words: Sequence[str], lost: bool
+) -> None:
+    needs.disks()
+    needs.binary(binary)
+    holds = ("--set", "writes=20", "--set", "gap_ms=100", "--lease", "3s", "--time", "12s")
+    power = "power:target=all,every=4s,for=200ms,when=acquire:ok,within=3s"
+    ran = run(tmp_path, *words, *holds, "--nemesis", power, codes=(0, 3))
+    every_fault_has_evidence(ran, {"power"})
+    assert ran.kinds("durable-grants") == ({"lost-grant"} if lost else set())
+    assert ran.row("durable-grants")["promised"] == (not lost)
 
 
 @pytest.mark.real_server

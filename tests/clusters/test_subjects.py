@@ -110,6 +110,16 @@ def test_a_fault_of_real_clients_is_refused_in_the_simulator(
         prepare.complete(plan)
 
 
+@pytest.mark.parametrize("nemesis", ["reset", "reply-loss", "delay", "black-hole", "hang-up"])
+@pytest.mark.parametrize("system", ["flock", "none", "cas"])
+def test_a_fault_of_connections_is_refused_where_the_run_starts_no_server(
+    nemesis: str, system: str
+) -> None:
+    plan = Plan(system=system, backend="local", nemeses=((nemesis, {}),))
+    with pytest.raises(UsageError, match=f"nemesis {nemesis} acts on connections .* {system} has"):
+        prepare.complete(plan)
+
+
 class Refused(Exception):
     """The library's own word for no."""
 

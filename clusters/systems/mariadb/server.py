@@ -1,7 +1,8 @@
 """Starts a MariaDB server on a node; creates its files the first time.
 
 Run as `python -S -m holdfast.clusters.systems.mariadb.server --config JSON`, where JSON is {"data",
-"address"}. Exit code 1 with the last lines of the failed step.
+"address"} and may have another value for one of SETTINGS. Exit code 1 with the last lines of the
+failed step.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ SETTINGS: dict[str, str] = {
     "performance-schema": "OFF",
 }
 FLAGS = ("--skip-grant-tables", "--skip-name-resolve", "--skip-log-bin")
-"""Every commit is synced; no login, because only the run can reach the server."""
+"""No login, because only the run can reach the server."""
 UNSYNCED = ("--innodb-flush-method=nosync", "--innodb-log-file-size=8M")
 """for files that are discarded if their creation does not finish"""
 
@@ -87,7 +88,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"cannot make the files of a server: {error}\n")
         return 1
     settings = {
-        **SETTINGS,
+        **{name: config.get(name, value) for name, value in SETTINGS.items()},
         "datadir": str(data / HERE),
         "init-file": str(data / FIRST),
         "bind-address": config["address"],

@@ -21,7 +21,15 @@ from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
-OPTIONS: dict[str, tuple[str, ...]] = {"idle": ("lease", "none"), "tokens": ("none", "sequence")}
+FLUSHED, SYNCED = "flush_log", "innodb-flush-log-at-trx-commit"
+"""Our option, and the server's setting."""
+OPTIONS: dict[str, tuple[str, ...]] = {
+    "idle": ("lease", "none"),
+    FLUSHED: ("1", "2", "0"),
+    "tokens": ("none", "sequence"),
+}
+"""When the server ends a silent session; whether a commit is synced (1), written (2) or neither (0)
+before its response; whether a grant takes a number from a sequence."""
 MODULE = "holdfast.clusters.systems.mariadb.server"
 READY_WITHIN_S = 0.5
 PROTOCOL = 10
@@ -74,8 +82,8 @@ class MariaSystem(KeepsFiles):
                 "consequence": "the server grants the lock to the next client before a paused or"
                 " partitioned holder can know; then only the resource can reject its writes",
                 "clock assumptions": "none for exclusion",
-                "evidence": "innodb_flush_log_at_trx_commit 1; locks live in memory and end with"
-                " the server",
+                "evidence": f"innodb_flush_log_at_trx_commit {chosen[FLUSHED]}; locks live in"
+                " memory and end with the server",
             },
         )
 
@@ -85,7 +93,8 @@ class MariaSystem(KeepsFiles):
         """The same on every node; clients use the first."""
         data = place.run_dir / "data" / node.name
         data.mkdir(parents=True, exist_ok=True)
-        config = json.dumps({"data": str(data), "address": node.address})
+        synced = {SYNCED: choose(self.name, options, OPTIONS)[FLUSHED]}
+        config = json.dumps({"data": str(data), "address": node.address, **synced})
         return Command(
             argv=(node.python, "-S", "-P", "-m", MODULE, "--config", config),
             log=place.run_dir / "logs" / node.name / "mariadb.log",

@@ -13,18 +13,21 @@ from holdfast.clusters.systems.postgres.server import binary
 from holdfast.harness.core.ports import Command, Node, Place
 
 MODULE = "holdfast.clusters.systems.postgres.server"
+SYNCED = "synchronous_commit"
 POOLER = "holdfast.clusters.systems.postgres.pooler"
 READY_WITHIN_S = 0.5
 PROTOCOL = 3 << 16
 UNPRIVILEGED = ("unshare", "--user", "--ipc", "--map-user=65534", "--", "true")
 
 
-def command(node: Node, place: Place, *, pooled: bool = False) -> Command:
+def command(
+    node: Node, place: Place, *, pooled: bool = False, synchronous_commit: str = "on"
+) -> Command:
     """The server of one node, behind a pooler if requested; both refuse to run as root."""
     module = POOLER if pooled else MODULE
     data = place.run_dir / "data" / node.name
     data.mkdir(parents=True, exist_ok=True)
-    config = json.dumps({"data": str(data), "address": node.address})
+    config = json.dumps({"data": str(data), "address": node.address, SYNCED: synchronous_commit})
     return Command(
         argv=(node.python, "-S", "-P", "-m", module, "--config", config),
         log=place.run_dir / "logs" / node.name / "postgres.log",

@@ -1,8 +1,9 @@
 """Starts a PostgreSQL server on a node; creates its files the first time.
 
 Run as `python -S -m holdfast.clusters.systems.postgres.server --config JSON`, where JSON is
-{"data", "address"} and may name another "port". The files are in `data` if this user may write
-there, else in the node's own folder for data. Exit code 1 with the last lines of the failed step.
+{"data", "address"} and may name another "port" and another value for one of SETTINGS. The files
+are in `data` if this user may write there, else in the node's own folder for data. Exit code 1 with
+the last lines of the failed step.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ SETTINGS: dict[str, str] = {
     "tcp_user_timeout": "2000",
     "client_connection_check_interval": "500",
 }
-"""Every write is synced; a client that is gone is noticed within about 3 s, waiting or not."""
+"""Every commit is synced; a client that is gone is noticed within about 3 s, waiting or not."""
 
 SCHEMA = (
     "create table locks (name text primary key); create sequence tokens;"
@@ -89,7 +90,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"cannot make the files of a server: {error}\n")
         return 1
     port = config.get("port", str(PORT))
-    settings = {**SETTINGS, "listen_addresses": config["address"], "port": port}
+    chosen = {name: config.get(name, value) for name, value in SETTINGS.items()}
+    settings = {**chosen, "listen_addresses": config["address"], "port": port}
     words = [f"--{name}={value}" for name, value in settings.items()]
     return os.execv(postgres, [postgres, "-D", str(home / HERE), *words])
 

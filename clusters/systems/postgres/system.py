@@ -20,11 +20,13 @@ from holdfast.harness.core.verdict import Promises
 
 OPTIONS: dict[str, tuple[str, ...]] = {
     "idle": ("lease", "none"),
+    deploy.SYNCED: ("on", "off"),
     "tokens": ("none", "sequence"),
     "via": ("direct", "pgbouncer"),
 }
-"""When the server ends a silent session, whether a grant takes a number from a sequence, and
-whether clients reach the server through a pooler with transaction pooling."""
+"""When the server ends a silent session, whether a commit is synced before its response, whether a
+grant takes a number from a sequence, and whether clients reach the server through a pooler with
+transaction pooling."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,10 +52,11 @@ class PostgresSystem(KeepsFiles):
         """Exclusion under every fault. Raises UsageError."""
         chosen = self._chosen(options)
         scope = chosen.get("scope", next(iter(self.scopes)))
-        tokens = chosen["tokens"] == "sequence"
+        tokens, synced = chosen["tokens"] == "sequence", chosen[deploy.SYNCED] == "on"
         keeps = kept(("any", *REVERTED)) | {"loss-notice": REACHED}
         if tokens:
-            flushed = ("partition", "pause", "clock") if scope in self.in_tx else ("any",)
+            safe = synced and scope not in self.in_tx
+            flushed = ("any",) if safe else ("partition", "pause", "clock")
             keeps |= {"token-order": flushed, "no-stale-write": flushed}
         return replace(
             CONNECTION,
@@ -68,7 +71,9 @@ class PostgresSystem(KeepsFiles):
         self, node: Node, servers: Sequence[Node], place: Place, options: Mapping[str, str]
     ) -> Command:
         """The same on every node; clients use the first."""
-        return deploy.command(node, place, pooled=self._chosen(options)["via"] == "pgbouncer")
+        chosen = self._chosen(options)
+        pooled, synced = chosen["via"] == "pgbouncer", chosen[deploy.SYNCED]
+        return deploy.command(node, place, pooled=pooled, synchronous_commit=synced)
 
     def precheck(self) -> str | None:
         """Why this machine cannot start it outside a container; None if it can."""
@@ -111,6 +116,6 @@ class PostgresSystem(KeepsFiles):
             "consequence": "the server grants the lock to the next client before a paused or"
             " partitioned holder can know; then only the resource can reject its writes",
             "clock assumptions": "none for exclusion",
-            "evidence": "fsync and synchronous_commit on; locks live in memory and end with"
-            " the server",
+            "evidence": f"fsync on, synchronous_commit {chosen[deploy.SYNCED]}; locks live in"
+            " memory and end with the server",
         }

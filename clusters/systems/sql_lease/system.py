@@ -1,6 +1,7 @@
 """Driver side of leases that are rows: one database server, a time in a table.
 
-Promises: exclusion while no wall clock steps: the database's, or with `clock=client` the clients'
+Promises: exclusion while no wall clock steps: the database's, or with `clock=client` the clients';
+    with commits that are synced (the default) also after a crash and a power loss of the server
 Does not promise: exclusion under clock faults, fencing tokens, loss notification
 Tested with: Debian's PostgreSQL 15 and MariaDB 10.11, psycopg 3.3.9 and PyMySQL 1.2.4
 """
@@ -10,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from holdfast.clusters.systems.mariadb.system import FLUSHED, MariaSystem
 from holdfast.clusters.systems.mariadb.system import SYSTEM as MARIADB_SERVER
-from holdfast.clusters.systems.mariadb.system import MariaSystem
 from holdfast.clusters.systems.operations import KeepsFiles
 from holdfast.clusters.systems.options import choose
+from holdfast.clusters.systems.postgres.deploy import SYNCED
 from holdfast.clusters.systems.postgres.row.system import SYSTEM as POSTGRES_SERVER
 from holdfast.clusters.systems.postgres.system import PostgresSystem
 from holdfast.clusters.systems.presets import LEASE, kept
@@ -22,16 +24,22 @@ from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
 OPTIONS = {"clock": ("database", "client")}
-KEPT = ("partition", "pause", "kill")
+KEPT = ("partition", "pause")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SqlLease(KeepsFiles):
-    """A System on the server of another one, whose files, port and libraries it has."""
+    """A System on the server of another one, whose files, port and libraries it has.
+
+    commit   option of that server: what a commit waits for; the first value is a sync
+    killed   its values with which the server loses no commit when its processes are killed
+    """
 
     name: str
     client: str
     server: PostgresSystem | MariaSystem
+    commit: tuple[str, Sequence[str]]
+    killed: Sequence[str]
 
     @property
     def libraries(self) -> Sequence[str]:
@@ -45,11 +53,15 @@ class SqlLease(KeepsFiles):
 
     def promises(self, options: Mapping[str, str]) -> Promises:
         """Raises UsageError."""
-        clock = choose(self.name, options, OPTIONS)["clock"]
+        chosen = self._chosen(options)
+        clock, (name, values) = chosen["clock"], self.commit
+        synced = chosen[name] == values[0]
+        lost = ("kill",) * (chosen[name] in self.killed) + ("power",) * synced
+        durable = {"durable-grants": (*KEPT, *lost)} if synced else {}
         return replace(
             LEASE,
             recovery_ns=15 * SECOND,
-            keeps=kept(KEPT, KEPT),
+            keeps=kept((*KEPT, *lost), (*KEPT, "kill")) | durable,
             sheet={
                 "owner identity": "the name of the attempt in the row",
                 "acquisition": "one statement that writes owner and time if the row's time is over;"
@@ -64,7 +76,7 @@ class SqlLease(KeepsFiles):
                 "clock assumptions": "the wall clock of the database does not step"
                 if clock == "database"
                 else "the wall clocks of all clients agree, and do not step",
-                "evidence": "one server, every commit synced",
+                "evidence": f"one server, {name} {chosen[name]}",
             },
         )
 
@@ -72,7 +84,8 @@ class SqlLease(KeepsFiles):
         self, node: Node, servers: Sequence[Node], place: Place, options: Mapping[str, str]
     ) -> Command:
         """The server's."""
-        return self.server.command(node, servers, place, {})
+        name, _ = self.commit
+        return self.server.command(node, servers, place, {name: self._chosen(options)[name]})
 
     def precheck(self) -> str | None:
         """Why this machine cannot start it outside a container; None if it can."""
@@ -86,14 +99,21 @@ class SqlLease(KeepsFiles):
         """The one server that clients use."""
         return Leader(servers[0].name)
 
+    def _chosen(self, options: Mapping[str, str]) -> dict[str, str]:
+        return choose(self.name, options, {**OPTIONS, self.commit[0]: self.commit[1]})
+
 
 POSTGRES = SqlLease(
     name="postgres-lease",
     client="holdfast.clusters.systems.sql_lease.postgres:client",
     server=POSTGRES_SERVER,
+    commit=(SYNCED, ("on", "off")),
+    killed=("on",),
 )
 MARIADB = SqlLease(
     name="mariadb-lease",
     client="holdfast.clusters.systems.sql_lease.mariadb:client",
     server=MARIADB_SERVER,
+    commit=(FLUSHED, ("1", "2", "0")),
+    killed=("1", "2"),
 )

@@ -108,6 +108,7 @@ def prepared(plan: Plan) -> Prepared:
         *user_system.missing_files(plan.system, found.system, found.options),
         *nemeses_elsewhere(plan),
         *out_of_reach(plan),
+        *without_connections(found),
         *server_disks.problems(plan),
         *operations.problems(found),
         *own_code.problems(plan),
@@ -229,6 +230,18 @@ def out_of_reach(plan: Plan) -> list[str]:
         elif backend.virtual_time:
             problems.append(f"nemesis {name} does not run in the simulator: use --backend local")
     return problems
+
+
+def without_connections(found: Prepared) -> list[str]:
+    """Nemeses of clients' connections to servers, where the run starts none, one line each."""
+    if found.system.ports:
+        return []
+    return [
+        f"nemesis {name} acts on connections to the lock servers of the run: {found.plan.system}"
+        " has none"
+        for name in kinds_of(found.plan)
+        if catalogue.NEMESES[name].traits.on_connections
+    ]
 
 
 def usable_backend(name: str) -> str:
