@@ -12,7 +12,7 @@ PROCESSES ?= 2
 PROCESSES_DOCKER ?= 2
 SOAK ?= 10m
 
-.PHONY: atlas demo venv test test-again test-docker test-docker-again docker-image lint check power soak rounds format clean reference site
+.PHONY: atlas corpus demo venv test test-again test-docker test-docker-again docker-image lint check power soak rounds format clean reference site
 
 # pip compiles what it installs on one core: half of the time of an installation. This takes all cores.
 # A file that is no Python of this version is skipped.
@@ -88,6 +88,13 @@ atlas: $(VENV)/ready
 	-$(BIN)/holdfast campaign examples/atlas-servers.toml
 	$(BIN)/holdfast matrix .holdfast/campaigns/atlas-simulated .holdfast/campaigns/atlas-servers \
 	    --markdown docs/atlas-cells.md
+
+# Runs every finding of the track record again, on real servers: some half hour. One that no longer
+# shows is an error.
+corpus: $(VENV)/ready
+	$(BIN)/python -m tests.power.corpus
+	$(BIN)/python -c 'from holdfast.catalogue.findings import page; print(page(), end=str())' \
+	    > docs/findings/libraries.md
 
 # The same tests again and again, until ROUNDS have passed or one fails.
 rounds: $(VENV)/ready

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import shlex
+from datetime import date
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from holdfast.catalogue.findings import FINDINGS, command, page
+from holdfast.catalogue.findings import FINDINGS, RECORD, TRACK_RECORD, command, page
 from tests import needs
 from tests.front.said import holdfast
 from tests.front.test_runs import run
+from tests.power import corpus
 
 ROOT = Path(__file__).resolve().parents[2]
 TRIES = 5
+NO_BUG = "--system redis --library redis==8.1.0 --time 4s"
+"""The command of redis-py-4279 without the option that its bug needs."""
 QUICK = [name for name, found in FINDINGS.items() if found.quick]
 FIXED = [name for name, found in FINDINGS.items() if found.fixed]
 SERVERS = {
@@ -108,6 +113,34 @@ def shows(name: str, words: str, tmp_path: Path, tries: int) -> int:
 @pytest.mark.parametrize("name", QUICK)
 def test_a_quick_finding_shows_at_once(name: str, tmp_path: Path) -> None:
     assert shows(name, FINDINGS[name].command, tmp_path, 1) == 1
+
+
+def test_the_record_is_what_make_corpus_writes_of_findings_that_exist() -> None:
+    assert TRACK_RECORD.keys() <= FINDINGS.keys()
+    assert RECORD.read_text() == corpus.written(TRACK_RECORD)
+    for shown in TRACK_RECORD.values():
+        assert 0 < shown.seen[0] <= shown.seen[1]
+        assert any(version.startswith("CPython ") for version in shown.versions)
+
+
+@pytest.mark.real_server
+def test_a_finding_that_is_run_again_is_recorded_and_one_that_no_longer_shows_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    needs.namespaces()
+    needs.binary("redis-server")
+    name, today = "redis-py-4279", date(2027, 1, 2)
+    shown, line = corpus.again(name, 1, today)
+    assert shown is not None and line.split() == [name, "1", "of", "1"]
+    assert (shown.last, shown.seen) == (today, (1, 1))
+    assert "redis==8.1.0" in shown.versions
+    mended = msgspec.structs.replace(FINDINGS[name], command=NO_BUG)
+    monkeypatch.setitem(FINDINGS, name, mended)
+    shown, line = corpus.again(name, 1, today)
+    assert shown is None and line.split()[1:4] == ["NOT", "SHOWN", "in"]
+    monkeypatch.setitem(FINDINGS, name, msgspec.structs.replace(mended, command="--system moon"))
+    shown, line = corpus.again(name, 1, today)
+    assert shown is None and "moon" in line
 
 
 @pytest.mark.power

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 
 import msgspec
@@ -34,6 +35,23 @@ FINDINGS = msgspec.toml.decode(
     Path(__file__).with_name("findings.toml").read_bytes(), type=dict[str, Finding]
 )
 
+
+class Shown(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """When a finding's command was last run again and showed it.
+
+    seen       (k, n): violated in k of n runs, with seeds 1 to n
+    versions   of the server, the libraries and the interpreter
+    """
+
+    last: date
+    seen: tuple[int, int]
+    versions: tuple[str, ...]
+
+
+RECORD = Path(__file__).with_name("track_record.toml")
+TRACK_RECORD = msgspec.toml.decode(RECORD.read_bytes(), type=dict[str, Shown])
+"""Written by `make corpus`; a finding that it has not run yet is missing."""
+
 NOT_SHOWN = (
     "redlock-py==1.0.8: an acquire raises although it has a quorum (redlock-py PR 27): while one"
     " server is down no request is granted, but liveness is not judged during a fault, and the"
@@ -53,6 +71,12 @@ def command(finding: Finding) -> str:
     return f"holdfast run {finding.command}"
 
 
+def last_shown(name: str) -> str:
+    """Date and runs of the last time that a finding was run again; "" if it was not."""
+    shown = TRACK_RECORD.get(name)
+    return f"{shown.last.isoformat()}: {shown.seen[0]} of {shown.seen[1]}" if shown else ""
+
+
 def page() -> str:
     """The text of docs/findings/libraries.md."""
     lines = [
@@ -60,19 +84,20 @@ def page() -> str:
         "",
         "Generated from `catalogue/findings.toml`; `holdfast list findings` is the short form.",
         "Packages are unmodified, and no command contains knowledge of the bug. *Reproduced* is",
-        "the number of violated runs, each with another seed, on a busy machine.",
+        "the number of violated runs, each with another seed, on a busy machine; *last shown* is",
+        "when `make corpus` ran the command again, and in how many of its runs it showed.",
         "Locks with a lease promise nothing after its end, so overlaps are judged within the",
         "claimed time only. If no fixed release is listed, we know of none.",
         "",
-        "| id | package | violates | bug | reproduced | reported | fixed release |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
+        "| id | package | violates | bug | reproduced | last shown | reported | fixed release |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for name, found in FINDINGS.items():
         shows = f"{found.seen[0]} of {found.seen[1]}"
         clean = f"{found.fixed}: {found.clean[0]} of {found.clean[1]}" if found.fixed else ""
         lines.append(
             f"| {name} | {found.package} | {found.breaks} | {found.says} | {shows} |"
-            f" {found.cited} | {clean} |"
+            f" {last_shown(name)} | {found.cited} | {clean} |"
         )
     lines += ["", "Not reproduced:", "", *(f"- {tried}" for tried in NOT_SHOWN)]
     lines += ["", "The commands, short and in full, without `--seed`:", ""]

@@ -10,7 +10,7 @@ import click
 
 from holdfast import catalogue
 from holdfast.catalogue import plug_ins
-from holdfast.catalogue.findings import FINDINGS
+from holdfast.catalogue.findings import FINDINGS, TRACK_RECORD
 from holdfast.catalogue.mutants import MUTANTS
 from holdfast.catalogue.rows import BackendRow, NemesisRow, SystemRow, WorkloadRow
 from holdfast.harness.core.errors import UsageError
@@ -110,6 +110,9 @@ def _findings() -> Table:
             "command": f"holdfast run {row.command}",
             "scenario": f"finding:{name}",
             "fixed_by": row.fixed,
+            "last_shown": shown.last.isoformat() if (shown := TRACK_RECORD.get(name)) else "",
+            "last_seen": list(shown.seen) if shown else [],
+            "versions": list(shown.versions) if shown else [],
         }
         for name, row in FINDINGS.items()
     }
@@ -156,8 +159,9 @@ def line(kind: str, row: dict[str, Any]) -> str:
         )
     if kind == "findings":
         seen, tries = row["seen"]
+        last = f", last shown {row['last_shown']}" if row["last_shown"] else ""
         return (
-            f"{row['package']}: {summary} (breaks {row['breaks']} in {seen} of {tries} runs;"
+            f"{row['package']}: {summary} (breaks {row['breaks']} in {seen} of {tries} runs{last};"
             f" {row['reported']}; holdfast scenario {row['scenario']})"
         )
     return summary
