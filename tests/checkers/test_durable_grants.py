@@ -77,6 +77,39 @@ def test_what_need_not_have_been_lost_does_not(text: str) -> None:
     assert kinds(judged(text)) == []
 
 
+NOT_KNOWN = "whether it undid that hold is not known: 1"
+
+
+@pytest.mark.parametrize(
+    ("text", "open_"),
+    [
+        ("0a?@1 0a+7@2 1a?@4 1a+8@6", True),  # c1 asked before the loss and was told after it
+        ("0a?@1 0a+7@2 1a?@4.5 1a+8@6", True),  # it asked during the loss
+        ("0a?@1 0a+7@2 1a?@4 1a+8@4.5", True),  # it was told during the loss
+        ("0a?@1 0a+7@2 1a?@3 1a+8@4", False),  # two holders, both before the loss
+        ("0a?@1 0a+7@2 1a?@5 1a+8@6", False),  # a lost grant
+        ("0a?@1 0a+7@2 1a?@4 1a+8@11.5", False),  # the lease was over by then
+        ("0a?@1 0a+7@2 0r?@3 0r+@4 1a?@4.3 1a+8@6", False),  # released
+        ("0a?@1 0a+7@4.5 1a?@4 1a+8@6", False),  # c0 was told during the loss as well
+        ("0a?@1 0a+7@2 1a?@4 1a-@6", False),
+    ],
+)
+def test_a_conflicting_grant_whose_call_spans_the_loss_leaves_it_open(
+    text: str, open_: bool
+) -> None:
+    verdict = judged(text)
+    assert (NOT_KNOWN in verdict.reason) == open_
+    assert verdict.verdict is not Verdict.HOLDS
+    if open_:
+        assert verdict.verdict is Verdict.UNKNOWN and not verdict.findings
+
+
+def test_an_open_grant_keeps_a_run_from_holding_that_would_hold_without_it() -> None:
+    asked = "0a?@1 0a+7@2 2a?@5 2a-@6 0r?@9 0r+@9.5 2a?@10 2a+9@11 2r?@11.5 2r+@12"
+    assert judged(asked).verdict is Verdict.HOLDS
+    assert judged(f"1a?@4 1a+8@4.5 {asked}").verdict is Verdict.UNKNOWN
+
+
 @pytest.mark.parametrize(
     "window",
     [
