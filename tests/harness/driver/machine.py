@@ -106,6 +106,7 @@ class Service:
     libraries: Sequence[str] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     image: Any = None
+    ends_with_client: bool = False
 
     def command(
         self, node: Node, servers: Sequence[Node], place: Place, options: Mapping[str, str]
@@ -122,6 +123,10 @@ class Service:
     async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
         names = [node.name for node in servers]
         return Leader(self.leads) if self.leads in names else None
+
+
+SERVICE = Service()
+"""The system that a run loads by name."""
 
 
 @dataclass
