@@ -131,7 +131,7 @@ class Inherited(BlockingLock):
         self.tell: Any = None
 
     def close(self) -> None:
-        if os.getpid() != PARENT:
+        if os.getpid() != self.kept.parent:
             self.tell(Op.LOST, attempt=1, lock="db", text="closed")
             self.kept.say("closed")
 
@@ -140,17 +140,14 @@ class Kept:
     """Something of a library with a finalizer."""
 
     def __init__(self, said: Path) -> None:
-        self.said, self.itself = said, self
+        self.said, self.itself, self.parent = said, self, os.getpid()
 
     def say(self, word: str) -> None:
         with self.said.open("a") as file:
-            file.write(f"{word} in {'child' if os.getpid() != PARENT else 'parent'}\n")
+            file.write(f"{word} in {'child' if os.getpid() != self.parent else 'parent'}\n")
 
     def __del__(self) -> None:
         self.say("dropped")
-
-
-PARENT = os.getpid()
 
 
 @pytest.mark.parametrize(
