@@ -151,7 +151,7 @@ def test_a_worker_runs_its_workload_once_per_client_and_closes_what_it_recorded(
     assert states == [segments.READY] * 2 and world.state() == segments.DONE
     assert world.closed == 2 and world.addresses == ["10.0.0.3"] * 2
     assert sys.path[-1] == "/of/the/user" and not gc.isenabled() and gc.get_freeze_count() > 0
-    assert WATCHED == [(world.folder, "c2n")]
+    assert [(world.folder, "c2n")] == WATCHED
     found = reader.load(world.folder / "history")
     assert found.nodes == {7: "c2n", 9: "c2n"} and found.history.problems == ()
     assert sorted((row["process"], row["f"]) for row in found.history.rows) == [

@@ -37,6 +37,7 @@ from tests.manifests import manifest
 
 ROOT = Path(__file__).parents[3]
 FASTER = 1000
+WITHIN_S = 60.0
 ENDLESS_NS = 20 * FASTER * SECOND
 STATE = {PREPARE: READY, GO: READY, STOP: IDLE, PROBE: IDLE, END: DONE}
 
@@ -144,7 +145,7 @@ class Driven:
 
         async def work() -> Run:
             run = Run(self.made, place, self.machine, records, self.progress)
-            await run.execute()
+            await asyncio.wait_for(run.execute(), WITHIN_S)
             return run
 
         return asyncio.run(work())
