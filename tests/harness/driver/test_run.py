@@ -338,7 +338,7 @@ def test_a_second_fault_agent_that_cannot_start_is_told(driven: Driven) -> None:
     machine = cast(Hosted, driven.machine)
 
     def kill() -> None:
-        machine.agent = "echo no python"
+        machine.agent = "exit 1"
         os.kill(driven.agents()[0], signal.SIGKILL)
 
     driven.on = {"run": kill}
