@@ -14,14 +14,19 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from holdfast.harness.client.agent_link import AgentLink
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import AgentLost, EnvironmentFailed
-from holdfast.harness.core.ports import Fault, Place
+from holdfast.harness.core.fault_traits import COPY, Traits
+from holdfast.harness.core.ports import Fault, Nemesis, Place
 from holdfast.harness.driver import cluster as cluster_module
+from holdfast.harness.driver.cluster import Cluster
+from holdfast.harness.driver.operations import Operator
 from holdfast.harness.driver.run import Run
 from holdfast.harness.driver.runtime import Runtime
 from holdfast.harness.history.current_holders import Hold
@@ -33,6 +38,7 @@ from holdfast.harness.recording.segments import DIED_ON_PURPOSE, DONE, IDLE, OPE
 from holdfast.harness.runs.journal import FaultRow, Mark
 from tests.harness.driver import machine as machine_module
 from tests.harness.driver.machine import Machine, Service
+from tests.harness.driver.test_cluster import Away
 from tests.manifests import manifest
 
 ROOT = Path(__file__).parents[3]
@@ -152,9 +158,10 @@ class Driven:
 
 
 class Hosted(Machine):
-    """A machine whose fault agents note their pids. `closed`: how often it was closed."""
+    """A machine whose fault agents note their pids. `closed`: how often it was closed, `left`: what
+    ran on it then."""
 
-    closed = 0
+    closed, left = 0, list[str]()
     agent = f"exec {sys.executable} -S -P -m holdfast.nemesis.agent"
 
     def agent_argv(self) -> Sequence[str]:
@@ -162,6 +169,7 @@ class Hosted(Machine):
 
     async def close(self) -> None:
         self.closed += 1
+        self.left = [name for name, one in self.processes.items() if one.poll() is None]
         self.end()
 
 
@@ -332,6 +340,7 @@ def test_a_dead_fault_agent_ends_the_run_and_a_second_one_undoes_what_it_did(
     assert len(driven.agents()) == 2 and all(map(gone, driven.agents()))
     assert driven.stages() == ["deploy", "run"], "the second one had no problem"
     assert "end" not in marks and driven.records.phases[-1] == END
+    assert cast(Hosted, driven.machine).left == [], "it knew all nodes and ended what ran there"
 
 
 def test_a_second_fault_agent_that_cannot_start_is_told(driven: Driven) -> None:
@@ -393,3 +402,34 @@ def test_a_node_that_a_fault_killed_is_no_exit_and_is_started_again(driven: Driv
     assert [row.event for row in rows] == ["planned", "injected", "healed"]
     assert rows[1].nodes == ["c1"] and rows[2].effective
     assert driven.said[-1]["stage"] == "collect"
+
+
+@pytest.mark.parametrize(
+    ("traits", "hosted", "found"),
+    [
+        ([], False, (False, False, False)),
+        ([Traits(), Traits(on_connections=True)], False, (True, False, False)),
+        ([Traits(in_client=True), Traits()], False, (False, True, False)),
+        ([Traits(), Traits(operates=COPY)], False, (False, False, True)),
+        ([Traits(on_connections=True, in_client=True, operates=COPY)], True, (False,) * 3),
+    ],
+    ids=["none", "connections", "in clients", "operations", "by the hosts' agents"],
+)
+def test_a_cluster_is_prepared_for_the_kinds_of_fault_of_the_plan(
+    driven: Driven, traits: list[Traits], hosted: bool, found: tuple[bool, bool, bool]
+) -> None:
+    backend = Away(driven.machine.folder) if hosted else driven.machine
+    place = Place(run_id="r", run_dir=driven.machine.folder, shared=(), label="r")
+    agent = cast(AgentLink, object())
+
+    async def made() -> Cluster:
+        run = Run(driven.made, place, backend, cast(Runtime, driven.records))
+        nemeses = [SimpleNamespace(traits=one) for one in traits]
+        return run._cluster(agent, cast(Sequence[Nemesis], nemeses))
+
+    cluster = asyncio.run(made())
+    assert (cluster.tapped, cluster.ordered, isinstance(cluster.agent, Operator)) == found
+    assert (cluster.agent is agent) is hosted
+    plan, hold_ns = driven.made.plan, driven.made.longest_hold_ns
+    settle_ns = SECOND + (plan.clients + 1) * hold_ns + 5 * SECOND
+    assert cluster.over_ns == plan.time_ns + settle_ns + 60 * SECOND
