@@ -83,7 +83,7 @@ def writing(tmp_path: Path) -> Writing:
     return Writing(tmp_path)
 
 
-A, B, C = 10 * SECOND, 11 * SECOND + MILLISECOND, 11 * SECOND + 500 * MILLISECOND
+A, B, C = 10 * SECOND, 11 * SECOND + 20_000, 11 * SECOND + 500 * MILLISECOND
 
 
 def test_calls_are_as_wide_as_they_can_have_been_and_in_one_order(writing: Writing) -> None:
