@@ -250,6 +250,15 @@ def test_a_writer_that_is_late_is_a_problem_and_the_run_goes_on(
         assert problem in driven.records.ended()
 
 
+def test_a_writer_that_is_ready_within_the_bound_is_waited_for(driven: Driven) -> None:
+    records = driven.records
+    driven.made = replace(driven.made, ready_ns=3600 * SECOND)
+    records.at_most = {"c2": OPENED, "probe": OPENED}
+    records.looks = [records.at_most.clear, lambda: None, lambda: None]
+    assert driven.execute().problems == []
+    assert records.looks == [] and "deployed" in records.marks()
+
+
 def test_what_exits_before_it_is_ready_ends_the_deployment(driven: Driven) -> None:
     records = driven.records
     records.at_most = {"c2": OPENED}
