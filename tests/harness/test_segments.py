@@ -236,3 +236,38 @@ def test_a_text_is_written_once_and_cut_at_its_longest(tmp_path: Path) -> None:
     assert len((tmp_path / "w.strings").read_bytes().splitlines()) == 3
     found = reader.load(tmp_path).history
     assert found.strings == ["", "a", "é" * most, "\n"]
+
+
+def test_the_state_of_a_writer_is_in_all_its_segments_also_in_those_to_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segments, "SEGMENT_ROWS", 2)
+
+    def states() -> list[int]:
+        return [reader.read_header(path).state for path in sorted(tmp_path.glob("*.seg"))]
+
+    with recorder(tmp_path) as record:
+        for n, state in enumerate((segments.READY, segments.IDLE, segments.DONE)):
+            record.tell(state)
+            assert states() == [state] * (n + 1)
+            for _ in range(2 if n else 3):
+                record.invoke(Op.TRY, 1, 0, attempt=1)
+            assert states() == [state] * (n + 2)
+
+
+def test_a_call_may_return_in_the_nanosecond_in_which_it_began_and_not_before(
+    tmp_path: Path,
+) -> None:
+    for name, times, damaged in (("a", (5, 5), False), ("b", (5, 4), True)):
+        clock = iter(times)
+        folder = tmp_path / name
+        folder.mkdir()
+        meta = {"node": "c1", "processes": [1]}
+        with segments.Recorder(folder, "w", meta, now=clock.__next__) as record:
+            record.complete(record.invoke(Op.TRY, 1, 0, attempt=1), Status.OK)
+        if damaged:
+            with pytest.raises(UsageError, match=r"row 0 \(byte 4096\) is damaged"):
+                reader.load(folder)
+        else:
+            (row,) = reader.load(folder).history.rows
+            assert row["t_inv"] == row["t_ret"] == 5

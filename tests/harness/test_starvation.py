@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -182,6 +182,16 @@ def umask() -> int:
     mask = os.umask(0o022)
     os.umask(mask)
     return mask
+
+
+def test_a_second_of_which_the_kernel_told_one_end_only_is_no_pressure() -> None:
+    host = Host()
+    told: Iterator[int | None] = iter([0, None, 2_000_000, None, 9_000_000, 9_990_000])
+    watch = Watch(lambda *span: host.noted.append(span), lambda: host.now_ns, host.sleep,
+                  told.__next__)  # fmt: skip
+    for _ in range(50):
+        watch.tick()
+    assert host.noted == [(PRESSURE, 1004 * SECOND, 1005 * SECOND)]
 
 
 @pytest.mark.parametrize(
