@@ -27,6 +27,7 @@ from holdfast.harness.core.ports import ClientSetup
 from holdfast.harness.core.seeds import stream
 from holdfast.harness.history import reader
 from holdfast.harness.recording import segments, starvation
+from holdfast.harness.recording.clock_sync import KernelStamps, kernel_stamps
 from holdfast.harness.recording.phase import END, GO, PREPARE, STOP, Phase
 from tests.harness.test_client import GRANTED, BlockingLock, Lock, Register, granted
 
@@ -126,11 +127,22 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.setattr(starvation, "begin", lambda run_dir, node: WATCHED.append((run_dir, node)))
     monkeypatch.setattr(worker, "AGAIN_S", 0)
+    kept: list[KernelStamps] = []
+
+    def stamps(recorder: segments.Recorder, *, alone: bool) -> KernelStamps | None:
+        found = kernel_stamps(recorder, alone=alone)
+        kept.extend([found] if found else [])
+        return found
+
+    monkeypatch.setattr(worker, "kernel_stamps", stamps)
     made = World(tmp_path)
     WORLDS[:], WATCHED[:] = [made], []
     yield made
     gc.enable()
     gc.unfreeze()
+    for one in kept:
+        if not one._steady._over.is_set():
+            one.close()  # a worker that raised leaves that to its exit
     made.phase.close()
 
 
