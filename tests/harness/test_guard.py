@@ -85,6 +85,7 @@ def test_a_fault_cancels_as_many_calls_as_it_says_in_its_time(
 ) -> None:
     async def work() -> tuple[int, int, int]:
         guard, told = Guard(), list[float]()
+        begun_s = asyncio.get_running_loop().time()
         first = [asyncio.ensure_future(bounded(guard, 30.0, 30.0)) for _ in range(3)]
         await asyncio.sleep(0)
         guard.cancel_calls(count, after_s=0.0, within_s=within_s, told=told.append)
@@ -96,6 +97,8 @@ def test_a_fault_cancels_as_many_calls_as_it_says_in_its_time(
         for task in (*first, *second):
             task.cancel()
         await asyncio.wait([*first, *second])
+        passed_s = asyncio.get_running_loop().time() - begun_s
+        assert all(0 <= ran_s <= passed_s for ran_s in told), "how long each had lasted"
         return ended[0], ended[1], len(told)
 
     assert asyncio.run(asyncio.wait_for(work(), 20)) == (early, late, early + late)
