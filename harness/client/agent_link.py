@@ -17,6 +17,7 @@ from holdfast.harness.core.errors import AgentLost, EnvironmentFailed, NoAnswer
 from holdfast.harness.core.json_value import Json
 
 ANSWER_WITHIN_S = 10.0
+LONGEST_SHOWN = 80
 
 
 class AgentLink:
@@ -88,7 +89,13 @@ class AgentLink:
         self._process.stdin.write(line)
         await self._process.stdin.drain()
         while raw := await self._process.stdout.readline():
-            answer: dict[str, Json] = json.loads(raw)
+            try:
+                answer: dict[str, Json] = json.loads(raw)
+            except ValueError as error:
+                said = raw.decode(errors="replace").strip()[:LONGEST_SHOWN]
+                raise AgentLost(
+                    f"fault agent: no response, but {said!r}; see {self._log}"
+                ) from error
             if answer.get("id") == number:
                 return answer
         raise AgentLost(f"fault agent: it exited; see {self._log}")

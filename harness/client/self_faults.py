@@ -127,7 +127,7 @@ class OrderingAgent:
 
     def _tell(self, node: str, order: Mapping[str, object]) -> None:
         """Send an order to the newest worker of the node; an earlier one is dead."""
-        listening = sorted(self._folder.glob(f"{node}*.order"), key=lambda p: p.stat().st_mtime_ns)
+        listening = sorted(self._files(node, "order"), key=lambda p: p.stat().st_mtime_ns)
         try:
             line = os.open(listening[-1], os.O_WRONLY | os.O_NONBLOCK)
         except (IndexError, OSError) as error:
@@ -138,7 +138,11 @@ class OrderingAgent:
     def _seen(self, fault: str) -> dict[str, Json]:
         found: list[dict[str, Json]] = []
         for node in self._given[fault]:
-            for path in self._folder.glob(f"{node}*.done"):
+            for path in self._files(node, "done"):
                 found += [json.loads(line) for line in path.read_text().splitlines()]
         mine = [row for row in found if row.pop("fault") == fault]
         return {"effective": any("refused" not in row for row in mine), "done": mine}
+
+    def _files(self, node: str, kind: str) -> list[Path]:
+        """Files of a node's workers: of c1 those of c1 and c1.1, and none of c10."""
+        return [path for path in self._folder.glob(f"{node}.*") if path.suffix == f".{kind}"]

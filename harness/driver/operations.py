@@ -291,32 +291,43 @@ class Replacing:
         """Kills and removes the members."""
         of, begun_ns = self._of, self._of.now()
         assert isinstance(of.system, Members)
-        for node in of.nodes:
-            async with AsyncExitStack() as stack:
-                await stack.enter_async_context(of.stopped([node.name]))
-                self._removed[node.name] = await of.system.remove_member(node, of.all)
-                # Only now: if the removal fails, the node starts again with its data.
-                self._stopped[node.name] = stack.pop_all()
+        try:
+            for node in of.nodes:
+                async with AsyncExitStack() as stack:
+                    await stack.enter_async_context(of.stopped([node.name]))
+                    self._removed[node.name] = await of.system.remove_member(node, of.all)
+                    # Only now: if the removal fails, the node starts again with its data.
+                    self._stopped[node.name] = stack.pop_all()
+        except EnvironmentFailed:
+            # The fault is not in effect then: those that were removed before join again.
+            await self._join()
+            raise
         self.evidence |= {"removed": {**self._removed}, "operated_ns": [begun_ns]}
         return begun_ns
 
     async def end(self) -> None:
         """Empties their data folders; they join again, one after the other."""
-        of = self._of
-        assert isinstance(of.system, Members)
-        added: dict[str, str] = {}
-        for node in of.nodes:
-            async with self._stopped[node.name]:
-                empty(of.data(node))
-                added[node.name] = await of.system.add_member(node, of.all, of.place)
-            await of.ready([node])
+        added = await self._join()
         times = self.evidence["operated_ns"]
         assert isinstance(times, list)
         self.evidence |= {
             "added": {**added},
-            "operated_ns": [*times, of.now()],
+            "operated_ns": [*times, self._of.now()],
             "effective": all(added[name] != self._removed[name] for name in added),
         }
+
+    async def _join(self) -> dict[str, str]:
+        """The members that were removed join again without data; their new ids."""
+        of = self._of
+        assert isinstance(of.system, Members)
+        added: dict[str, str] = {}
+        for node in of.nodes:
+            if node.name in self._stopped:
+                async with self._stopped.pop(node.name):
+                    empty(of.data(node))
+                    added[node.name] = await of.system.add_member(node, of.all, of.place)
+                await of.ready([node])
+        return added
 
 
 OPERATIONS: Mapping[str, Callable[[Servers, str], Operation]] = {

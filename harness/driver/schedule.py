@@ -15,8 +15,9 @@ from typing import Any, Protocol
 from holdfast.harness.core.clock import MILLISECOND, SECOND, now_ns
 from holdfast.harness.core.durations import duration_text
 from holdfast.harness.core.errors import AgentLost, EnvironmentFailed, NoAnswer
+from holdfast.harness.core.fault_traits import Traits
 from holdfast.harness.core.json_value import Json
-from holdfast.harness.core.ports import Fault, Leader, Nemesis, Node, View
+from holdfast.harness.core.ports import Fault, Leader, Nemesis, Node, Request, View
 from holdfast.harness.core.seeds import stream
 from holdfast.harness.core.waiting import sleep_until
 from holdfast.harness.history.current_holders import Hold
@@ -144,13 +145,12 @@ class Schedule:
         finally:
             if nodes:
                 await self._heal(fault)
-                if self.nemeses[fault.do].traits.stops:
-                    self.paused = [node for node in self.paused if node not in nodes]
                 traits = self.nemeses[fault.do].traits
+                if traits.stops and not traits.kills:
+                    _remove(self.paused, nodes)
                 # A server may refuse its earlier state as late as its first message from another.
                 if traits.kills_later and not traits.reverts:
-                    for node in nodes:
-                        self.mortal.remove(node)
+                    _remove(self.mortal, nodes)
                 self.active -= 1
             self.done += 1
 
@@ -187,17 +187,8 @@ class Schedule:
         t_ns = 0
         before_ns = self.now()
         for request in requests:
-            aimed = _aimed_at(request.args)
-            if nemesis.traits.kills:
-                self.resting.update(aimed)
-            elif nemesis.traits.stops:
-                self.paused += aimed
-            fresh = [node for node in aimed if node not in nodes]
-            if nemesis.traits.kills_later:
-                self.mortal += fresh
-            nodes += fresh
             try:
-                answer = await self.cluster.agent.ask(request.do, **request.args)
+                answer = await self._strike(request, nemesis.traits, nodes)
             except NoAnswer as late:
                 # It may be in effect, or take effect when the agent resumes: the window begins at
                 # the request and ends with the heal, and there is no evidence of an effect.
@@ -223,6 +214,29 @@ class Schedule:
             )
         )
         return nodes
+
+    async def _strike(self, request: Request, traits: Traits, nodes: list[str]) -> Reply:
+        """Sends one request of a fault, and adds the nodes that it acts on to `nodes`.
+
+        What it does to them is known before it is sent, and does not count if it is refused.
+        """
+        aimed = [node for node in _aimed_at(request.args) if node not in nodes]
+        killed = [node for node in aimed if traits.kills and node not in self.resting]
+        stopped = aimed if traits.stops and not traits.kills else []
+        mortal = aimed if traits.kills_later else []
+        self.resting.update(killed)
+        self.paused += stopped
+        self.mortal += mortal
+        nodes += aimed
+        try:
+            return await self.cluster.agent.ask(request.do, **request.args)
+        except (NoAnswer, AgentLost):
+            raise
+        except EnvironmentFailed:
+            self.resting.difference_update(killed)
+            _remove(self.paused, stopped)
+            _remove(self.mortal, mortal)
+            raise
 
     async def _view(self, fault: Fault) -> View:
         leader = None
@@ -292,6 +306,12 @@ class Schedule:
 
 def _row(fault: Fault, event: str, **values: Any) -> FaultRow:
     return FaultRow(id=fault.id, event=event, do=fault.do, target=fault.target, **values)
+
+
+def _remove(listed: list[str], nodes: Sequence[str]) -> None:
+    """Removes each of these nodes once: another fault may have listed it too."""
+    for node in nodes:
+        listed.remove(node)
 
 
 def _aimed_at(args: Mapping[str, Any]) -> list[str]:

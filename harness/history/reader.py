@@ -91,8 +91,8 @@ def read_header(path: Path) -> Header:
     schema, row_bytes, room, first = np.frombuffer(head, "<u4", 4, len(MAGIC)).tolist()
     if schema != SCHEMA or row_bytes != ROW_BYTES:
         raise UsageError(
-            f"{path}: segment schema {schema}, this version reads {SCHEMA};"
-            " judge it with the version that wrote it, or a newer one"
+            f"{path}: segment schema {schema} with {row_bytes} bytes a row, this version reads"
+            f" {SCHEMA} with {ROW_BYTES}; judge it with the version that wrote it, or a newer one"
         )
     used = int.from_bytes(head[ROWS_AT : ROWS_AT + 8], "little")
     try:

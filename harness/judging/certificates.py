@@ -50,12 +50,11 @@ def certificate(case: Case, finding: Finding) -> dict[str, Json] | None:
     if proof is None:
         return None
     roles = {name: _Row(case.history, row) for name, row in proof.roles.items()}
-    promises = case.promises
     rule = RULES[proof.rule]
     names: Mapping[str, object] = {
         **LIMITS,
         # A rule may derive its own limit from the same promise.
-        "limit": promises.notice_ns,
+        "limit": case.promises.notice_ns,
         **roles,
         **proof.values,
         "roles": roles,
@@ -65,9 +64,6 @@ def certificate(case: Case, finding: Finding) -> dict[str, Json] | None:
         "entries": entries,
         "slack": 2 * case.error_ns,
         "error": case.error_ns,
-        "slip_ns": promises.slip_ns,
-        "delay_ns": promises.delay_ns,
-        "shortest": lambda ttl: ttl + -ttl * promises.drift_ppm // 1_000_000,
     }
     return {
         "rule": proof.rule,

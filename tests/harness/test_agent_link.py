@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.harness.client import agent_link
 from holdfast.harness.client.agent_link import AgentLink
 from holdfast.harness.core.clock import MILLISECOND, now_ns
 from holdfast.harness.core.errors import AgentLost, EnvironmentFailed, NoAnswer
@@ -177,3 +178,48 @@ def test_a_refused_request_is_neither_late_nor_lost(tmp_path: Path) -> None:
         await link.close()
 
     asyncio.run(work())
+
+
+@pytest.mark.parametrize(
+    ("script", "error", "says"),
+    [
+        ("read line; echo 'python3: no such module'", AgentLost, "no response, but 'python3: no"),
+        (f"read line; echo {'x' * 99}", AgentLost, f"no response, but '{'x' * 80}'; see"),
+        ("read line", AgentLost, "it exited; see "),
+        ('read line; echo \'{"id": 1, "ok": false}\'', EnvironmentFailed,
+         "hello: no reason given$"),
+        ('read line; echo \'{"id": 1, "error": "busy"}\'', EnvironmentFailed, "hello: busy$"),
+    ],
+)  # fmt: skip
+def test_what_is_no_good_response_is_one_message(
+    tmp_path: Path, script: str, error: type[Exception], says: str
+) -> None:
+    async def work() -> None:
+        link = await AgentLink.start(["sh", "-c", script], {}, tmp_path / "agent.log", LONG_S)
+        try:
+            with pytest.raises(error, match=f"^fault agent: {says}"):
+                await link.ask("hello")
+        finally:
+            await link.close()
+
+    asyncio.run(work())
+
+
+def test_a_program_that_cannot_be_started_is_named(tmp_path: Path) -> None:
+    start = AgentLink.start(["/no/python"], {}, tmp_path / "agent.log", LONG_S)
+    with pytest.raises(EnvironmentFailed, match=r"^fault agent: cannot start /no/python: "):
+        asyncio.run(start)
+
+
+def test_an_agent_that_does_not_leave_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent_link, "ANSWER_WITHIN_S", SHORT_S)
+
+    async def work() -> int:
+        stays = ["sh", "-c", "exec 0<&-; exec sleep 600"]
+        link = await AgentLink.start(stays, {}, tmp_path / "agent.log", LONG_S)
+        await link.close()
+        return link.pid
+
+    assert not Path(f"/proc/{asyncio.run(work())}").exists()

@@ -101,18 +101,19 @@ def record(
     lock: Lock | BlockingLock,
     story: Callable[[Context], Coroutine[Any, Any, None]],
     resource: Register | None = None,
+    **other: Any,
 ) -> History:
+    """What a client recorded in a story; other: parts of it that are not the usual ones."""
     with Recorder(directory, "c1", {"node": "c1", "processes": [3]}) as recorder:
+        usual: dict[str, Any] = {"phase": lambda: GO, "die": lambda: None, "lease_ns": SECOND}
         parts = Parts(
             lock_client=lock,
             resource=resource or Register(Reply(outcome=Status.OK, version=1)),
             recorder=recorder,
             process=3,
-            lease_ns=SECOND,
             rng=random.Random(1),
             options={},
-            phase=lambda: GO,
-            die=lambda: None,
+            **(usual | other),
         )
 
         async def tell() -> None:

@@ -148,7 +148,7 @@ def test_a_fault_whose_event_never_comes_is_skipped_and_says_so() -> None:
 
     async def run() -> Schedule:
         schedule = waiting(2 * MILLISECOND, Rows(), rows)
-        await schedule.run(now_ns())
+        await asyncio.wait_for(schedule.run(now_ns()), 20)
         return schedule
 
     assert asyncio.run(run()).done == 1

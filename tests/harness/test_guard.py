@@ -75,3 +75,45 @@ def test_a_cancellation_by_somebody_else_is_passed_on() -> None:
 
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(work())
+
+
+@pytest.mark.parametrize(
+    ("count", "within_s", "early", "late"), [(2, 30.0, 2, 0), (4, 30.0, 3, 1), (9, 0.0, 3, 0)]
+)
+def test_a_fault_cancels_as_many_calls_as_it_says_in_its_time(
+    count: int, within_s: float, early: int, late: int
+) -> None:
+    async def work() -> tuple[int, int, int]:
+        guard, told = Guard(), list[float]()
+        begun_s = asyncio.get_running_loop().time()
+        first = [asyncio.ensure_future(bounded(guard, 30.0, 30.0)) for _ in range(3)]
+        await asyncio.sleep(0)
+        guard.cancel_calls(count, after_s=0.0, within_s=within_s, told=told.append)
+        second = [asyncio.ensure_future(bounded(guard, 30.0, 30.0)) for _ in range(2)]
+        while len(told) < min(count, 3 + 2 * (within_s > 0)):
+            await asyncio.wait([*first, *second], timeout=0.01)
+        await asyncio.wait([*first, *second], timeout=0.01)
+        ended = [sum(task.done() for task in tasks) for tasks in (first, second)]
+        for task in (*first, *second):
+            task.cancel()
+        await asyncio.wait([*first, *second])
+        passed_s = asyncio.get_running_loop().time() - begun_s
+        assert all(0 <= ran_s <= passed_s for ran_s in told), "how long each had lasted"
+        return ended[0], ended[1], len(told)
+
+    assert asyncio.run(asyncio.wait_for(work(), 20)) == (early, late, early + late)
+
+
+def test_calls_are_given_up_in_the_order_of_their_bounds() -> None:
+    async def work() -> list[str]:
+        guard, ended = Guard(), list[str]()
+
+        async def call(name: str, within_s: float) -> None:
+            ended.append(f"{name} {await bounded(guard, within_s, 30.0)}")
+
+        await asyncio.gather(call("long", 0.06), call("short", 0.01), call("middle", 0.03))
+        return ended
+
+    assert asyncio.run(asyncio.wait_for(work(), 20)) == [
+        "short given up", "middle given up", "long given up",
+    ]  # fmt: skip

@@ -387,3 +387,36 @@ def test_names_and_times_of_a_judged_run() -> None:
     assert (made.start_ns, made.at(10 + SECOND)) == (10, SECOND)
     assert made.report_path() == ".holdfast/runs/r1/report.html"
     assert replace(made, report="x.html").report_path() == "x.html"
+
+
+@pytest.mark.parametrize(
+    ("kept_under", "calm", "kill", "both"),
+    [
+        (("any",), True, True, True),
+        (("kill",), True, True, False),
+        (("kill", "pause"), True, True, True),
+        ((), True, False, False),
+    ],
+)
+def test_under_each_kind_of_fault_a_property_is_promised_as_the_system_says(
+    kept_under: tuple[str, ...], calm: bool, kill: bool, both: bool
+) -> None:
+    made = manifest([MUTEX])
+    made = replace(made, promises=replace(made.promises, keeps={MUTEX: kept_under}))
+    made = replace(made, plan=replace(made.plan, nemeses=[("kill", {})]))
+    exercised = {"grants": 3}
+    under = {
+        CALM: Under(verdict=HOLDS, exercised=exercised),
+        "kill": Under(verdict=UNSURE, reason="none took effect"),
+        "kill+pause": Under(verdict=VIOLATED, findings=(0,)),
+    }
+    (found,) = judged({MUTEX: verdict(MUTEX, HOLDS, under=under)}, made).verdicts
+    assert {key: one.promised for key, one in found.under.items()} == {
+        CALM: calm, "kill": kill, "kill+pause": both,
+    }  # fmt: skip
+    assert {key: one.asked for key, one in found.under.items()} == {
+        CALM: False, "kill": True, "kill+pause": False,
+    }  # fmt: skip
+    assert found.under[CALM].exercised == exercised and found.under[CALM].reason == ""
+    assert found.under["kill"].reason == "none took effect"
+    assert found.under["kill+pause"].findings == (0,)

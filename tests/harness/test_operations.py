@@ -250,6 +250,16 @@ def test_a_member_that_cannot_be_removed_starts_again_with_its_data(service: Ser
     assert service.log == ["kill n2", "remove n2", "start n2 early"]
 
 
+def test_members_that_were_removed_join_again_if_another_cannot_be(service: Service) -> None:
+    service.fails = "remove n2"
+    with pytest.raises(EnvironmentFailed, match="remove n2 failed"):
+        operate(service, "replace", "n1", "n2", "n3")
+    assert service.log == [
+        "kill n1", "remove n1", "kill n2", "remove n2", "start n2 early",
+        "add n1", "start n1 ", "ready n1",
+    ]  # fmt: skip
+
+
 def test_servers_restart_one_after_the_other(service: Service) -> None:
     evidence = operate(service, "restart", "n1", "n2", later="")
     assert service.log == [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import threading
 from pathlib import Path
@@ -131,7 +132,7 @@ class Inherited(BlockingLock):
         self.tell: Any = None
 
     def close(self) -> None:
-        if os.getpid() != PARENT:
+        if os.getpid() != self.kept.parent:
             self.tell(Op.LOST, attempt=1, lock="db", text="closed")
             self.kept.say("closed")
 
@@ -140,17 +141,14 @@ class Kept:
     """Something of a library with a finalizer."""
 
     def __init__(self, said: Path) -> None:
-        self.said, self.itself = said, self
+        self.said, self.itself, self.parent = said, self, os.getpid()
 
     def say(self, word: str) -> None:
         with self.said.open("a") as file:
-            file.write(f"{word} in {'child' if os.getpid() != PARENT else 'parent'}\n")
+            file.write(f"{word} in {'child' if os.getpid() != self.parent else 'parent'}\n")
 
     def __del__(self) -> None:
         self.say("dropped")
-
-
-PARENT = os.getpid()
 
 
 @pytest.mark.parametrize(
@@ -216,3 +214,85 @@ def test_a_client_that_does_not_listen_is_told(tmp_path: Path) -> None:
     orders = OrderingAgent(Agent(), tmp_path)  # type: ignore[arg-type]
     with pytest.raises(EnvironmentFailed, match="c9: connection failed"):
         asyncio.run(orders.ask("order", fault="f", nodes=["c9"], what="stall"))
+
+
+def listening(path: Path) -> int:
+    """A worker's end of a fifo, newer than all before."""
+    os.mkfifo(path)
+    os.utime(path, ns=(0, 10**18 + len(list(path.parent.iterdir()))))
+    return os.open(path, os.O_RDWR | os.O_NONBLOCK)
+
+
+def order(orders: OrderingAgent, what: str, *nodes: str) -> None:
+    asyncio.run(orders.ask("order", fault="f1", nodes=list(nodes), what=what))
+
+
+def test_an_order_goes_to_the_newest_worker_of_its_node_and_to_no_other(tmp_path: Path) -> None:
+    names = ["c1", "c1.1", "c10", "c1.2", "c11", "c2"]
+    ends = {name: listening(tmp_path / f"{name}.order") for name in names}
+    orders = OrderingAgent(Agent(), tmp_path)  # type: ignore[arg-type]
+    order(orders, "stall", "c1", "c2")
+    heard = {}
+    for name, end in ends.items():
+        try:
+            heard[name] = json.loads(os.read(end, 4096))["what"]
+        except BlockingIOError:
+            continue
+        finally:
+            os.close(end)
+    assert heard == {"c1.2": "stall", "c2": "stall"}
+    with pytest.raises(EnvironmentFailed, match=r"^order to c2: connection failed: .*No such dev"):
+        order(orders, "stall", "c2")
+
+
+def done(folder: Path, writer: str, **row: Any) -> None:
+    with (folder / f"{writer}.done").open("a") as file:
+        file.write(json.dumps({"fault": "f1", "t_ns": 1, **row}) + "\n")
+
+
+def test_the_results_of_an_order_are_those_of_its_fault_and_of_all_workers_of_its_nodes(
+    tmp_path: Path,
+) -> None:
+    ends = [listening(tmp_path / f"{name}.order") for name in ("c1", "c2")]
+    orders = OrderingAgent(Agent(), tmp_path)  # type: ignore[arg-type]
+    order(orders, "cancel", "c1", "c2")
+
+    def observed() -> dict[str, Any]:
+        answer = asyncio.run(orders.ask("observe", fault="f1"))
+        evidence: dict[str, Any] = answer["evidence"]
+        return {
+            "effective": evidence["effective"],
+            "n": sorted(row["n"] for row in evidence["done"]),
+        }
+
+    assert observed() == {"effective": False, "n": []}
+    done(tmp_path, "c1", n=1, refused=BLOCKING)
+    done(tmp_path, "c1", n=2, fault="f2")
+    done(tmp_path, "c10", n=3)
+    assert observed() == {"effective": False, "n": [1]}
+    done(tmp_path, "c1.1", n=4, cancelled=1)
+    done(tmp_path, "c2", n=5, refused=BLOCKING)
+    assert observed() == {"effective": True, "n": [1, 4, 5]}
+    for end in ends:
+        os.close(end)
+
+
+@pytest.mark.parametrize(("what", "waits"), [("stall", True), ("fork", True), ("cancel", False)])
+def test_a_heal_waits_for_what_is_known_only_when_it_is_over(
+    tmp_path: Path, what: str, waits: bool
+) -> None:
+    end = listening(tmp_path / "c1.order")
+    orders = OrderingAgent(Agent(), tmp_path)  # type: ignore[arg-type]
+
+    async def late() -> None:
+        await asyncio.sleep(0)
+        done(tmp_path, "c1", n=1)
+
+    async def work() -> bool:
+        await orders.ask("order", fault="f1", nodes=["c1"], what=what)
+        assert not (await orders.ask("observe", fault="f1"))["evidence"]["effective"], "not yet"
+        healed, _ = await asyncio.gather(orders.ask("heal", fault="f1"), late())
+        return bool(healed["evidence"]["effective"])
+
+    assert asyncio.run(work()) is waits
+    os.close(end)

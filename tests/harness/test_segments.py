@@ -6,17 +6,19 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
-from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.errors import EnvironmentFailed, UsageError
 from holdfast.harness.core.operations import ROW_BYTES, Op, Status
 from holdfast.harness.history import reader
 from holdfast.harness.recording import segments
 
 WRITER = """
 import sys
+import threading
 from pathlib import Path
 from holdfast.harness.core.operations import ROW_BYTES, Op, Status
 from holdfast.harness.recording.segments import Recorder
@@ -168,3 +170,104 @@ def test_a_writer_killed_while_it_closes_leaves_a_readable_file(tmp_path: Path) 
     with path.open("ab") as file:
         file.write(bytes(5 * ROW_BYTES))
     assert len(reader.load(tmp_path).history.rows) == 1
+
+
+def test_a_row_may_be_completed_long_after_its_segment_was_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segments, "SEGMENT_ROWS", 4)
+    with recorder(tmp_path) as record:
+        numbers = [record.invoke(Op.TRY, 1, 0, attempt=n + 1) for n in range(11)]
+        for number in reversed(numbers):
+            record.complete(number, Status.OK, token=100 + number)
+    rows = reader.load(tmp_path).history.rows
+    assert [(int(row["attempt"]), int(row["token"])) for row in rows] == [
+        (n + 1, 100 + n) for n in range(11)
+    ]
+    names = ["w+1.seg", "w+2.seg", "w.seg"]
+    assert sorted(path.name for path in tmp_path.glob("*.seg")) == names
+    assert [reader.read_header(tmp_path / name).rows for name in names] == [4, 3, 4]
+
+
+def test_threads_that_fill_segments_at_once_lose_no_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segments, "SEGMENT_ROWS", 4)
+    each = 25
+    together = threading.Barrier(4)
+    with recorder(tmp_path) as record:
+
+        def work(process: int) -> None:
+            together.wait(20)
+            for n in range(each):
+                row = record.invoke(Op.TRY, process, 0, attempt=process << 32 | n + 1)
+                record.complete(row, Status.OK, token=n)
+
+        threads = [threading.Thread(target=work, args=(n,)) for n in range(1, 5)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(20)
+    found = reader.load(tmp_path).history
+    assert found.problems == () and sorted(found.rows["row"]) == list(range(4 * each))
+    assert sorted((int(row["process"]), int(row["token"])) for row in found.rows) == [
+        (process, n) for process in range(1, 5) for n in range(each)
+    ]
+
+
+def test_a_disk_without_room_for_the_rows_is_told_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(file: int, offset: int, length: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(EnvironmentFailed, match=r"w.seg: recording failed: .*No space left"):
+        recorder(tmp_path)
+    assert list(tmp_path.glob("*.seg")) == [], "no reader takes it for a segment"
+
+
+def test_a_text_is_written_once_and_cut_at_its_longest(tmp_path: Path) -> None:
+    most = segments.LONGEST_STRING
+    with recorder(tmp_path) as record:
+        numbers = [record.intern(text) for text in ("", "a", "é" * (most + 5), "a", "\n")]
+        record.invoke(Op.TRY, 1, numbers[2], attempt=1)
+        assert numbers == [0, 1, 2, 1, 3] and record.strings()[2] == "é" * most
+    assert len((tmp_path / "w.strings").read_bytes().splitlines()) == 3
+    found = reader.load(tmp_path).history
+    assert found.strings == ["", "a", "é" * most, "\n"]
+
+
+def test_the_state_of_a_writer_is_in_all_its_segments_also_in_those_to_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segments, "SEGMENT_ROWS", 2)
+
+    def states() -> list[int]:
+        return [reader.read_header(path).state for path in sorted(tmp_path.glob("*.seg"))]
+
+    with recorder(tmp_path) as record:
+        for n, state in enumerate((segments.READY, segments.IDLE, segments.DONE)):
+            record.tell(state)
+            assert states() == [state] * (n + 1)
+            for _ in range(2 if n else 3):
+                record.invoke(Op.TRY, 1, 0, attempt=1)
+            assert states() == [state] * (n + 2)
+
+
+def test_a_call_may_return_in_the_nanosecond_in_which_it_began_and_not_before(
+    tmp_path: Path,
+) -> None:
+    for name, times, damaged in (("a", (5, 5), False), ("b", (5, 4), True)):
+        clock = iter(times)
+        folder = tmp_path / name
+        folder.mkdir()
+        meta = {"node": "c1", "processes": [1]}
+        with segments.Recorder(folder, "w", meta, now=clock.__next__) as record:
+            record.complete(record.invoke(Op.TRY, 1, 0, attempt=1), Status.OK)
+        if damaged:
+            with pytest.raises(UsageError, match=r"row 0 \(byte 4096\) is damaged"):
+                reader.load(folder)
+        else:
+            (row,) = reader.load(folder).history.rows
+            assert row["t_inv"] == row["t_ret"] == 5

@@ -7,6 +7,8 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -138,3 +140,73 @@ def test_what_was_noted_is_part_of_the_recording_and_a_run_without_it_is_read(
     log.write_text('{"node": "c1", "kind": "boredom", "from_ns": 1, "to_ns": 2}\n')
     with pytest.raises(UsageError, match="boredom"):
         reader.load(run / "history")
+
+
+def test_a_process_that_sleeps_late_says_so_until_its_disk_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Late:
+        """Notes the same span four times; after it the disk is full."""
+
+        def __init__(self, note: Callable[[str, int, int], None]) -> None:
+            self.note, self.left = note, 4
+
+        def tick(self) -> None:
+            self.left -= 1
+            if self.left < 0:
+                raise OSError("no space left on device")
+            self.note(DELAY, 3, 9)
+
+    started: list[threading.Thread] = []
+
+    class Noted(threading.Thread):
+        def start(self) -> None:
+            started.append(self)
+            super().start()
+
+    monkeypatch.setattr(starvation, "Watch", Late)
+    monkeypatch.setattr(threading, "Thread", Noted)
+    log = tmp_path / "logs" / "c1" / "starved.log"
+    for n in (1, 2):
+        starvation.begin(tmp_path, "c1")
+        started[-1].join(20)
+        assert started[-1].daemon and not started[-1].is_alive(), "it ends without a traceback"
+        lines = log.read_bytes().split(b"\n")
+        assert len(lines) == 4 * n + 1 and lines[-1] == b"", "a restarted process appends"
+        spans = {starvation.of_row(json.loads(line)) for line in lines[:-1]}
+        assert spans == {Starved(node="c1", kind=DELAY, from_ns=3, to_ns=9)}
+    assert log.stat().st_mode & 0o777 == 0o644 & ~umask()
+
+
+def umask() -> int:
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
+
+
+def test_a_second_of_which_the_kernel_told_one_end_only_is_no_pressure() -> None:
+    host = Host()
+    told: Iterator[int | None] = iter([0, None, 2_000_000, None, 9_000_000, 9_990_000])
+    watch = Watch(lambda *span: host.noted.append(span), lambda: host.now_ns, host.sleep,
+                  told.__next__)  # fmt: skip
+    for _ in range(50):
+        watch.tick()
+    assert host.noted == [(PRESSURE, 1004 * SECOND, 1005 * SECOND)]
+
+
+@pytest.mark.parametrize(
+    ("text", "waited_us"),
+    [
+        ("some avg10=0.00 total=123\nfull avg10=0.00 total=9\n", 123),
+        ("", None),
+        ("some avg10=0.00\n", None),
+        ("some total=\nfull total=7\n", None),
+    ],
+)
+def test_what_the_kernel_tells_of_waiting_tasks_is_read_from_its_first_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, waited_us: int | None
+) -> None:
+    monkeypatch.setattr(starvation, "STALLED", tmp_path / "cpu")
+    assert starvation.stalled_us() is None, "no such file"
+    (tmp_path / "cpu").write_text(text)
+    assert starvation.stalled_us() == waited_us

@@ -1,12 +1,14 @@
-"""What has begun to be undone is undone, whoever asks for an end meanwhile."""
+"""Waiting is bounded; what has begun to be undone is undone, whoever asks for an end meanwhile."""
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
-from holdfast.harness.core.waiting import to_the_end
+from holdfast.harness.core.waiting import sleep_until, to_the_end, until, until_answer
 
 
 def test_work_goes_on_to_its_end_through_several_cancellations() -> None:
@@ -43,3 +45,62 @@ def test_what_fails_in_it_is_raised() -> None:
             await to_the_end(fails())
 
     asyncio.run(work())
+
+
+@dataclass
+class Clock:
+    """A clock that goes on by a step whenever it is read."""
+
+    step_ns: int
+    read: int = 0
+
+    def now(self) -> int:
+        self.read += 1
+        return (self.read - 1) * self.step_ns
+
+
+@pytest.mark.parametrize(
+    ("holds_at", "within", "found", "checks"),
+    [
+        (1, 0, True, 1),
+        (2, 0, False, 1),
+        (3, 3, True, 3),
+        (4, 2, False, 2),
+        (2, 2, True, 2),
+        (9, 5, False, 5),
+    ],
+)
+@pytest.mark.parametrize("of_coroutines", [False, True])
+def test_a_condition_is_checked_at_least_once_and_not_after_its_bound(
+    of_coroutines: bool, holds_at: int, within: int, found: bool, checks: int
+) -> None:
+    seen: list[int] = []
+
+    def condition() -> bool:
+        seen.append(len(seen) + 1)
+        return len(seen) == holds_at
+
+    async def coroutine() -> bool:
+        return condition()
+
+    async def wait() -> bool:
+        bound: dict[str, Any] = {"within_ns": within * 10, "every_ns": 0, "now": Clock(10).now}
+        if of_coroutines:
+            return await until_answer(coroutine, **bound)
+        return await until(condition, **bound)
+
+    assert (asyncio.run(wait()), len(seen)) == (found, checks)
+
+
+@pytest.mark.parametrize(("due_ns", "slept_s"), [(5_000, 4e-6), (1_000, 0), (500, 0), (0, 0)])
+def test_a_time_that_has_passed_is_not_waited_for(
+    due_ns: int, slept_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    asyncio.run(sleep_until(due_ns, lambda: 1_000))
+    assert slept == [slept_s]

@@ -62,6 +62,7 @@ NAMES = {"min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum",
          "all": "any"}  # fmt: skip
 TEXT = ("wording", "_finding", "_told", "_reason", "_excuse", "sentence")
 """Functions that only word what was found: tests of sentences see to those."""
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,18 +139,18 @@ def _always(test: ast.expr) -> ast.expr:
     return ast.BoolOp(op=ast.Or(), values=[test, ast.Constant(value=True)])
 
 
-def functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef]]:
-    """Functions and methods of a module by their qualified names."""
+def functions(tree: ast.Module) -> Iterator[tuple[str, Function]]:
+    """Functions and methods of a module, coroutines too, by their qualified names."""
     for node in tree.body:
-        if isinstance(node, ast.FunctionDef):
+        if isinstance(node, Function):
             yield node.name, node
         if isinstance(node, ast.ClassDef):
             for part in node.body:
-                if isinstance(part, ast.FunctionDef):
+                if isinstance(part, Function):
                     yield f"{node.name}.{part.name}", part
 
 
-def _places(function: ast.FunctionDef) -> list[ast.AST]:
+def _places(function: Function) -> list[ast.AST]:
     """The nodes of the body, without what only words something."""
     nodes: list[ast.AST] = []
     open_now: list[ast.AST] = list(function.body)
@@ -191,7 +192,7 @@ def mutants(folders: Sequence[str] = MUTATED) -> list[Mutant]:
 def put_in(mutant: Mutant) -> None:
     """Gives the running function the code of the mutant."""
 
-    def change(function: ast.FunctionDef) -> None:
+    def change(function: Function) -> None:
         node = _places(function)[mutant.node]
         dict(changes(node))[mutant.what]()
 
@@ -216,7 +217,7 @@ def put_probes_in(every: Sequence[Mutant]) -> Probes:
     return probes
 
 
-def _probe(function: ast.FunctionDef, probes: Probes, mutants: Mapping[int, Mutant]) -> None:
+def _probe(function: Function, probes: Probes, mutants: Mapping[int, Mutant]) -> None:
     places = _places(function)
     ids = by_node([(places[one.node], one.what, n) for n, one in mutants.items()])
     put_probes(function, ids, probes, SWAPPED)
@@ -224,7 +225,7 @@ def _probe(function: ast.FunctionDef, probes: Probes, mutants: Mapping[int, Muta
 
 def rewrite(
     module_name: str,
-    edits: Mapping[str, Callable[[ast.FunctionDef], None]],
+    edits: Mapping[str, Callable[[Function], None]],
     names: Mapping[str, object],
 ) -> None:
     """Gives running functions of a module changed code, and its globals some names more."""

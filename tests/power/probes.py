@@ -178,7 +178,7 @@ def _call(name: str, place: int, *rest: ast.expr) -> ast.Call:
 
 
 def put_probes(
-    function: ast.FunctionDef,
+    function: ast.FunctionDef | ast.AsyncFunctionDef,
     ids: Mapping[ast.AST, Ids],
     probes: Probes,
     swapped: Mapping[type[ast.AST], type[ast.AST]],
