@@ -168,10 +168,10 @@ def test_without_the_package_both_directions_say_how_to_get_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     how = "needs the package pyarrow: pip install 'holdfast[parquet]', or"
-    with pytest.raises(UsageError, match="^--format parquet ") as told:
+    with pytest.raises(UsageError, match=r"^--format parquet ") as told:
         exported(history(random.Random(7), 1), tmp_path)
     assert how in str(told.value) and str(told.value).endswith("take --format csv")
-    with pytest.raises(UsageError, match="^reading Parquet ") as told:
+    with pytest.raises(UsageError, match=r"^reading Parquet ") as told:
         parquet_events(io.BytesIO())
     assert how in str(told.value) and str(told.value).endswith("export csv")
 
