@@ -169,7 +169,7 @@ def test_garbage_closes_its_own_connection_only(
 ) -> None:
     async def work(client: ResourceClient) -> list[Reply]:
         await write(client, 1)
-        other, bad = await asyncio.open_connection(HOST, client_module.PORT)
+        other, bad = await asyncio.open_connection(HOST, client_module.__dict__["PORT"])
         bad.write(garbage + b"x" * 10 + b"\n")
         assert await other.read() == b"", "closed without a reply"
         bad.close()

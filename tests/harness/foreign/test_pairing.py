@@ -72,7 +72,7 @@ def plainly(events: list[Event]) -> list[ForeignOp]:
         found.append(ForeignOp(
             process=asked.process, f=asked.f, key=asked.key, value=asked.value, begin=begin,
             result=told.value if told else None, end=OPEN if status is Status.INFO else end,
-            status=status, told_value=bool(told) and told.value is not None, token=token,
+            status=status, told_value=told is not None and told.value is not None, token=token,
             attempt=attempt, shared=asked.shared, line=asked.line,
             end_line=told.line if told else 0,
         ))  # fmt: skip
