@@ -162,6 +162,18 @@ def test_the_worst_problem_comes_first_and_decides() -> None:
         assert (table["outcome"], table["runs"]) == (words.get(wanted[0], "passed"), len(names))
 
 
+def test_each_limit_is_told_once_per_cell_and_property() -> None:
+    limit = run(1, mutual_exclusion=told(VIOLATED, False), ownership=told(VIOLATED, False))
+    results = [limit, replace(limit, seed=2), replace(limit, system="other", seed=3),
+               run(4, ownership=told(HOLDS))]  # fmt: skip
+    found = gate.judge(results, Baseline(), NO_RULES, TODAY)
+    assert [(one.kind, one.cell.split()[0], one.property, one.result and one.result.seed)
+            for one in found] == [
+        ("limit", "mine", MUTEX, 1), ("limit", "mine", OWNER, 1),
+        ("limit", "other", MUTEX, 3), ("limit", "other", OWNER, 3),
+    ]  # fmt: skip
+
+
 def test_a_changed_description_is_told_once_for_all_its_cells() -> None:
     """Also that of a known issue only; a system without a hash has no description."""
     old = [replace(run(n, "mine@aaaaaaaa", mutual_exclusion=told(HOLDS)), nemesis=kind)

@@ -155,6 +155,15 @@ def test_rows_beyond_the_memory_are_refused_while_they_are_read(
         assert len(list(parquet_events(file))) > 0
 
 
+def test_a_file_that_says_it_is_too_large_is_not_read_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = exported(history(random.Random(5), 40), tmp_path)
+    monkeypatch.setattr(exported_table, "ROW_BYTES", 1 << 60)
+    line, said = refused(path)
+    assert line == 1 and said.startswith("40 rows, 0 MiB uncompressed: more than this machine's")
+
+
 @pytest.mark.parametrize("cut", [0, 4, 100, -1])
 def test_a_truncated_file_is_told(tmp_path: Path, cut: int) -> None:
     path = exported(history(random.Random(6), 20), tmp_path)

@@ -102,6 +102,18 @@ def test_parts_of_the_faults_are_left_out_before_single_ones() -> None:
     ]  # fmt: skip
 
 
+def test_after_a_fault_was_left_out_the_others_are_tried_one_by_one_at_once() -> None:
+    """Seven of eight are needed: a success leaves one part fewer, and is no new beginning."""
+    plan = replace(PLAN, faults=tuple(fault(n, n) for n in range(8)))
+    needed = {f"f{n}" for n in range(8) if n != 2}
+    tries = Tries(lambda one: {f.id for f in one.faults} >= needed and one.time_ns == PLAN.time_ns)
+    (left,) = passed("drop_faults", plan, tries)
+    assert "".join(one.id[1] for one in left.faults) == "0134567"
+    after = [one for one, _ in tries.tried[tries.tried.index((left, MANY)) + 1 :]]
+    counts = [len(one.faults) for one in after if one.time_ns == PLAN.time_ns]
+    assert counts == [6] * 7 + [1] * 7
+
+
 @pytest.mark.parametrize("count", range(1, 9))
 @pytest.mark.parametrize("pieces", range(1, 9))
 def test_every_fault_is_in_one_part_and_missing_from_one_complement(
