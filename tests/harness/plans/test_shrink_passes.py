@@ -102,16 +102,20 @@ def test_parts_of_the_faults_are_left_out_before_single_ones() -> None:
     ]  # fmt: skip
 
 
-def test_after_a_fault_was_left_out_the_others_are_tried_one_by_one_at_once() -> None:
-    """Seven of eight are needed: a success leaves one part fewer, and is no new beginning."""
+@pytest.mark.parametrize(
+    ("gone", "tries_of_first", "sizes"),
+    [("2", MANY, [6] * 7 + [1] * 7), ("67", FEW, [4] * 3 + [2] * 3 + [5] * 6 + [1] * 6)],
+)
+def test_after_a_part_was_left_out_there_is_one_part_fewer_and_no_new_beginning(
+    gone: str, tries_of_first: int, sizes: list[int]
+) -> None:
     plan = replace(PLAN, faults=tuple(fault(n, n) for n in range(8)))
-    needed = {f"f{n}" for n in range(8) if n != 2}
+    needed = {one.id for one in plan.faults if one.id[1] not in gone}
     tries = Tries(lambda one: {f.id for f in one.faults} >= needed and one.time_ns == PLAN.time_ns)
     (left,) = passed("drop_faults", plan, tries)
-    assert "".join(one.id[1] for one in left.faults) == "0134567"
-    after = [one for one, _ in tries.tried[tries.tried.index((left, MANY)) + 1 :]]
-    counts = [len(one.faults) for one in after if one.time_ns == PLAN.time_ns]
-    assert counts == [6] * 7 + [1] * 7
+    assert {one.id for one in left.faults} == needed
+    after = [one for one, _ in tries.tried[tries.tried.index((left, tries_of_first)) + 1 :]]
+    assert [len(one.faults) for one in after if one.time_ns == PLAN.time_ns] == sizes
 
 
 @pytest.mark.parametrize("count", range(1, 9))
