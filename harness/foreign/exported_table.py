@@ -73,7 +73,6 @@ def parquet_events(file: BinaryIO) -> Iterator[Event]:
         columns = told.schema.names
         _complete(columns)
         _fits(told)
-        file.seek(0)
         found = parquet.ParquetFile(file, read_dictionary=[n for n in TEXTS if n in columns])
         wanted = [name for name in (*WANTED, "mode", "err") if name in columns]
         rows = list(_rows(found.iter_batches(BATCH, columns=wanted)))

@@ -170,8 +170,6 @@ def converted(table: Mapping[str, Json], kind: type[T]) -> T:
             raise UsageError(f"damaged: '{missing[1]}' is missing") from error
         where, what = (wrong[2], wrong[1]) if wrong else ("", str(error))
         raise UsageError(f"{_with_key(table, where, kind)}: {what}") from error
-    except RecursionError:
-        raise UsageError("nested too deeply") from None
 
 
 def _with_key(table: Mapping[str, Json], where: str, kind: type[T]) -> str:

@@ -56,6 +56,19 @@ def test_runs_have_their_state_and_the_newest_comes_first(tmp_path: Path) -> Non
     assert states["running"].verdict == "running" and states["running"].manifest is not None
 
 
+def test_the_kinds_of_faults_of_a_run_are_those_of_its_plan(tmp_path: Path) -> None:
+    run = made(tmp_path / "runs", 1, 1000)
+    table = json.loads(run.manifest.read_text())
+    fault = {"id": "f1", "target": "n1", "at_ns": 1, "for_ns": 1, "params": {}}
+    table["plan"]["faults"] = [{**fault, "do": do} for do in ("pause", "kill", "pause")]
+    run.manifest.write_text(json.dumps(table))
+    (entry,) = RunIndex(tmp_path / "runs", SAYS).entries()
+    assert entry.nemesis == "kill+pause"
+    run.manifest.write_text("{}")
+    (unread,) = RunIndex(tmp_path / "runs", SAYS).entries()
+    assert (unread.nemesis, unread.state, unread.manifest) == ("none", "unreadable", None)
+
+
 def test_what_is_read_once_is_read_again_when_it_has_changed(tmp_path: Path) -> None:
     run = made(tmp_path / "runs", 1, 1000)
     shelf = RunIndex(tmp_path / "runs", SAYS)

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from holdfast import catalogue
 from holdfast.harness.core.operations import NO_TOKEN
 from holdfast.harness.recording import segments
 from holdfast.harness.recording.segments import Recorder
 from holdfast.workloads.resource import server as server_module
 from holdfast.workloads.resource.mutants import STORES
-from holdfast.workloads.resource.server import MODES, Server, Store, replay, store_type
+from holdfast.workloads.resource.server import Server, Store, replay, store_type
 
 META = {"node": "resource", "processes": []}
 Request = tuple[str, int, int]
@@ -44,7 +45,7 @@ def requests(rng: random.Random, keys: str = "ab") -> list[Request]:
     ]
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", catalogue.RESOURCES)
 def test_requests_are_admitted_by_the_plain_rule(mode: str) -> None:
     rng = random.Random(mode)
     for _ in range(200):

@@ -31,7 +31,6 @@ from holdfast.harness.recording.phase import END, Phase
 
 PORT = 7300
 LIMIT = 1 << 16
-MODES = ("fenced", "strict", "unfenced", "cas", "idempotent")
 WITHOUT_TOKENS = ("unfenced", "cas", "idempotent")
 REMEMBERED = 1 << 16
 """number of writes that the resource remembers for duplicate detection"""
