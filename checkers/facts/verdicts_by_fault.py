@@ -68,12 +68,12 @@ def at_work(case: Case, finding: Finding) -> str:
     """The kinds of fault that may have contributed to a finding, joined by "+"; `CALM` for none.
 
     If no window is near enough, every kind that began before counts: a violation is attributed to
-    `CALM` only if no fault had begun.
+    `CALM` only if no fault had been requested.
     """
     witnesses = np.array(finding.witnesses, np.intp)
     inv = column(case, "t_inv")[witnesses] if len(witnesses) else np.array([finding.t_ns])
     from_ns = min(int(inv.min()), finding.t_ns)
-    before = [w for w in case.windows if _acted(w) and w.from_ns <= finding.t_ns]
+    before = [w for w in case.windows if _acted(w) and w.earliest_ns <= finding.t_ns]
     lasts_ns = case.promises.recovery_ns + case.lease_ns
     near = {w.do for w in before if not w.traits.passes or w.to_ns + lasts_ns >= from_ns}
     return "+".join(sorted(near or {window.do for window in before})) or CALM

@@ -52,6 +52,8 @@ class Window:
     leader    the server that led when it was injected, if the target depended on it
     term      of this leader; None if unknown
     traits    what its kind does, as the run's manifest says
+    requested_ns  just before the agent was asked for it, -1 if unknown: from then on it may have
+              been in effect, since `from_ns` is read when it certainly was
     """
 
     id: str
@@ -67,6 +69,12 @@ class Window:
     term: int | None = None
     reason: str = ""
     traits: Traits = UNKNOWN
+    requested_ns: int = -1
+
+    @property
+    def earliest_ns(self) -> int:
+        """From when on it may have been in effect."""
+        return self.from_ns if self.requested_ns < 0 else min(self.requested_ns, self.from_ns)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -224,6 +224,7 @@ def _window(
         term=row.term,
         reason=reason,
         traits=kind,
+        requested_ns=-1 if row.before_ns is None else row.requested_ns(),
     )
 
 

@@ -199,3 +199,16 @@ def test_a_fault_that_was_never_measured_counts_only_if_it_lasted(
     broken = told(BROKEN, unknown, kinds=("pause",))
     (finding, *_) = check(broken).findings
     assert at_work(broken, finding) == at
+
+
+@pytest.mark.parametrize(
+    ("requested", "blamed"), [(-1, "none"), (63.1, "none"), (62.9, "clock"), (60, "clock")]
+)
+def test_a_fault_may_act_from_its_request_on(requested: float, blamed: str) -> None:
+    """The agent notes the time when a clock has been stepped; a violation may come before that."""
+    stepped = window("clock", "n1", 63.2, 70)
+    asked_ns = -1 if requested < 0 else round(requested * SECOND)
+    verdict = judged(BROKEN, replace(stepped, requested_ns=asked_ns), kinds=("clock",))
+    assert verdict.findings[0].t_ns == 63 * SECOND
+    assert words(verdict)[blamed] == "VIOLATED"
+    assert ("none" in words(verdict)) == (blamed == "none")
