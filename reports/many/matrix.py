@@ -38,6 +38,8 @@ class Square:
     """One cell of the matrix.
 
     held, violated, unknown   numbers of runs
+    early                     runs with faults in which it was violated before the first: no rate,
+                              because such a run counts under its faults if the property holds
     promised                  number of violated runs in which it was promised
     several                   kinds that were active together -> number of runs
     proof                     verdict -> its runs
@@ -46,14 +48,19 @@ class Square:
     held: int = 0
     violated: int = 0
     unknown: int = 0
+    early: int = 0
     promised: int = 0
     several: Counter[str] = field(default_factory=Counter)
     proof: dict[Verdict, list[Result]] = field(default_factory=dict)
 
-    def add(self, result: Result, verdict: Verdict, promised: bool, kinds: str = "") -> None:
+    def add(
+        self, result: Result, verdict: Verdict, one: Outcome, kinds: str, *, early: bool
+    ) -> None:
         """Count one run. kinds: those active together, joined by "+"."""
+        violated, promised = verdict is Verdict.VIOLATED, one.promised
         self.held += verdict is Verdict.HOLDS
-        self.violated += verdict is Verdict.VIOLATED
+        self.violated += violated and not early
+        self.early += violated and early
         self.unknown += verdict is Verdict.UNKNOWN
         self.promised += promised and verdict is Verdict.VIOLATED
         if "+" in kinds:
@@ -63,7 +70,7 @@ class Square:
     @property
     def state(self) -> str:
         """Violated if any run is, held if any run held, else not exercised."""
-        if self.violated:
+        if self.violated or self.early:
             return VIOLATED
         return HELD if self.held else NOT_EXERCISED
 
@@ -84,11 +91,16 @@ class Square:
     def says(self) -> str:
         """The number of violated runs of those that exercised the property, and the rate."""
         judged = self.held + self.violated
-        if self.state == HELD:
-            return f"0 of {judged}: below {percent(none_in(judged))}"
-        if self.state == VIOLATED:
+        parts = []
+        if self.violated:
             low, high = clopper_pearson(self.violated, judged)
-            return f"{self.violated} of {judged}: {percent(low)} to {percent(high)}"
+            parts = [f"{self.violated} of {judged}: {percent(low)} to {percent(high)}"]
+        elif judged:
+            parts = [f"0 of {judged}: below {percent(none_in(judged))}"]
+        if self.early:
+            parts.append(f"{count(self.early, 'run')} before the first fault")
+        if parts:
+            return "; ".join(parts)
         return f"0 of {count(self.unknown, 'run')}"
 
 
@@ -149,7 +161,7 @@ def matrix(results: Iterable[Result], simulated: Collection[str] = ()) -> Matrix
                 # A violation stands; of an incomplete history the rest is not known.
                 if result.problems and verdict is Verdict.HOLDS:
                     verdict = Verdict.UNKNOWN
-                square.add(result, verdict, one.promised, kinds)
+                square.add(result, verdict, one, kinds, early=fault == CALM and len(one.under) > 1)
     found, known = {fault for _, _, fault in squares}, list(PROPERTIES)
     middle = sorted(found - {*FIRST, SEVERAL}, key=lambda fault: (fault in scenes, fault))
     return Matrix(
@@ -230,6 +242,7 @@ def _square_table(system: str, prop: str, fault: str, square: Square) -> dict[st
         "held": square.held,
         "violated": square.violated,
         "unknown": square.unknown,
+        "violated_before_faults": square.early,
         "violated_though_promised": square.promised,
         "rate_low": low,
         "rate_high": high,

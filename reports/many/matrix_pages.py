@@ -74,6 +74,7 @@ def _text(square: Square | None) -> Text:
     limit = square.state == VIOLATED and not square.promised
     judged = square.held + square.violated
     text = f"{_sign(square)} {square.violated}/{judged}"
+    text += f" and {square.early} early" if square.early else ""
     if square.state == HELD:
         text += f" <{percent(none_in(judged))}"
     elif square.state == NOT_EXERCISED:
@@ -88,7 +89,7 @@ def _sign(square: Square) -> str:
 
 SIGNS_SAY = (
     "+ held (0 of N, with the upper bound of the rate); x violated (k of N); ! violated, but never"
-    " promised; ? not exercised (0 of N)"
+    " promised; ? not exercised (0 of N); early: violated before the first fault of a run"
 )
 
 

@@ -191,3 +191,24 @@ def test_a_cell_not_exercised_under_a_fault_has_the_reason_of_that_fault() -> No
     found = matrix([replace(run("+", "pause"), properties={MUTEX: outcome})])
     why = {cell["fault"]: cell["not_exercised_because"] for cell in table(found)["cells"]}
     assert why == {"pause": "", "kill": "no kill"}
+
+
+def test_a_violation_before_the_first_fault_is_no_part_of_the_rate_without_faults() -> None:
+    """Runs with faults that hold do not count under "none": their violations may not either."""
+    outcome = Outcome(
+        verdict=WORDS["x"], promised=True, sentence="c1 and c2 held",
+        under={"pause": WORDS["?"], "none": WORDS["x"]},
+    )  # fmt: skip
+    early = replace(run("x", "pause"), properties={MUTEX: outcome})
+    found = matrix([early, early])
+    square = found.squares["redis", MUTEX, "none"]
+    assert (square.state, square.says()) == ("violated", "2 runs before the first fault")
+    assert square.promised == 2 and square.evidence == [early, early]
+    both = matrix([early, *[run("+")] * 9])
+    square = both.squares["redis", MUTEX, "none"]
+    assert square.says() == "0 of 9: below 28%; 1 run before the first fault"
+    assert "x 0/9 and 1 early" in terminal(both, width=120, colour=False)
+    (cell,) = [cell for cell in table(both)["cells"] if cell["fault"] == "none"]
+    assert (cell["state"], cell["violated"], cell["violated_before_faults"]) == ("violated", 0, 1)
+    calm = replace(early, properties={MUTEX: replace(outcome, under={"none": WORDS["x"]})})
+    assert matrix([calm]).squares["redis", MUTEX, "none"].violated == 1
