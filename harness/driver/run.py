@@ -219,6 +219,11 @@ class Run:
             driving.cancel()
             watcher.cancel()
             await asyncio.wait((driving,))
+        # What exited since the last look; an owner that died on purpose is not needed any more.
+        known = (*schedule.resting, *schedule.mortal)
+        for name in () if self._broken.is_set() else cluster.exited_now(known):
+            if self._state(cluster.running[name].writer) != segments.DIED_ON_PURPOSE:
+                await self._handle_exit(cluster, name, schedule)
         self._mark("end", problems=[*self.problems, *self._runtime.problems()])
         set_phase(END)
         if self._broken.is_set():

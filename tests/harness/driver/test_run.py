@@ -271,12 +271,7 @@ def test_what_exits_before_it_is_ready_ends_the_deployment(driven: Driven) -> No
 
 
 def exits(driven: Driven, name: str, state: int | None = None) -> Callable[[], None]:
-    """Ends the process of a node, whose writer last told a state.
-
-    The run lasts long enough for a hundred looks, so that one falls into it on a busy machine too.
-    """
-    longer = replace(driven.made.plan, time_ns=500 * FASTER * MILLISECOND)
-    driven.made = replace(driven.made, plan=longer)
+    """Ends the process of a node, whose writer last told a state."""
 
     def act() -> None:
         if state is not None:
@@ -284,6 +279,12 @@ def exits(driven: Driven, name: str, state: int | None = None) -> Callable[[], N
         driven.machine.kill(name)
 
     return act
+
+
+def many_looks(driven: Driven) -> None:
+    """The run lasts for a hundred looks, so that one sees an exit on a busy machine too."""
+    longer = replace(driven.made.plan, time_ns=500 * FASTER * MILLISECOND)
+    driven.made = replace(driven.made, plan=longer)
 
 
 def test_an_exit_is_told_once_and_not_if_the_writer_was_done(driven: Driven) -> None:
@@ -302,7 +303,26 @@ def test_an_exit_is_told_once_and_not_if_the_writer_was_done(driven: Driven) -> 
     assert driven.stages()[-1] == "collect"
 
 
+def test_an_exit_after_the_last_look_is_noticed_as_well(
+    driven: Driven, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster_module, "EXIT_LOOK_NS", 3600 * SECOND)
+    driven.on = {"probe": exits(driven, "n1")}
+    (problem,) = driven.execute().problems
+    assert problem.startswith("n1 exited unexpectedly")
+
+
+def test_an_owner_that_died_on_purpose_at_the_end_is_not_started_again(
+    driven: Driven, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster_module, "EXIT_LOOK_NS", 3600 * SECOND)
+    driven.on = {"probe": exits(driven, "c1", DIED_ON_PURPOSE)}
+    assert driven.execute().problems == []
+    assert driven.machine.order.count("c1") == 1
+
+
 def test_an_owner_that_died_on_purpose_is_started_again(driven: Driven) -> None:
+    many_looks(driven)
     driven.on = {"run": exits(driven, "c1", DIED_ON_PURPOSE)}
     assert driven.execute().problems == []
     assert driven.machine.order.count("c1") == 2
@@ -310,6 +330,7 @@ def test_an_owner_that_died_on_purpose_is_started_again(driven: Driven) -> None:
 
 
 def test_an_owner_that_cannot_be_started_again_is_one_problem(driven: Driven) -> None:
+    many_looks(driven)
     plain = driven.machine.start
 
     async def start(node: str, command: Any) -> int:
