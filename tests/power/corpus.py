@@ -28,9 +28,9 @@ from holdfast.catalogue.findings import FINDINGS, RECORD, TRACK_RECORD, Shown
 DEBIAN = {
     "redis": "redis-server", "redlock": "redis-server", "redis-sentinel": "redis-server",
     "etcd": "etcd-server", "zookeeper": "zookeeper", "nats-kv": "nats-server",
-    "postgres-advisory": "postgresql-15", "kubernetes": "etcd-server",
+    "postgres-advisory": "postgresql-15", "kubernetes": "etcd-server", "pgbouncer": "pgbouncer",
 }  # fmt: skip
-"""System -> the package of Debian that holds its server."""
+"""System, or the value of `via` -> the package of Debian that holds its server."""
 RUN_WITHIN_S = 240
 
 
@@ -62,14 +62,18 @@ def tried(words: str, seed: int, breaks: str) -> Try:
         return Try(verdict=row["verdict"], told=row["reason"], libraries=manifest["pins"])
 
 
-def versions(system: str, libraries: Iterable[str]) -> list[str]:
-    """What the runs used: the server's package, the libraries, the interpreter."""
-    found = [f"CPython {platform.python_version()}", *libraries]
-    if (package := DEBIAN.get(system)) is not None:
-        words = ["dpkg-query", "-W", "-f", "${Package} ${Version}", package]
-        told = subprocess.run(words, capture_output=True, text=True, check=False)
-        found[:0] = [told.stdout] if told.returncode == 0 else []
-    return found
+def versions(words: Sequence[str], libraries: Iterable[str]) -> list[str]:
+    """What the runs of a command used: packages of servers, the interpreter, the libraries."""
+    named = [word.removeprefix("via=") for word in words]
+    found = [_installed(DEBIAN[name]) for name in dict.fromkeys(named) if name in DEBIAN]
+    return [*filter(None, found), f"CPython {platform.python_version()}", *libraries]
+
+
+def _installed(package: str) -> str:
+    """A package of Debian with its version, "" if it is not installed."""
+    words = ["dpkg-query", "-W", "-f", "${Package} ${Version}", package]
+    told = subprocess.run(words, capture_output=True, text=True, check=False)
+    return told.stdout if told.returncode == 0 else ""
 
 
 def again(name: str, tries: int, today: date) -> tuple[Shown | None, str]:
@@ -80,11 +84,10 @@ def again(name: str, tries: int, today: date) -> tuple[Shown | None, str]:
     violated = [one for one in runs if one.verdict == "VIOLATED"]
     if not violated:
         return None, f"{name:<32} NOT SHOWN in {tries}: {runs[-1].told}"
-    system = words.split()[words.split().index("--system") + 1]
     shown = Shown(
         last=today,
         seen=(len(violated), tries),
-        versions=tuple(versions(system, violated[0].libraries)),
+        versions=tuple(versions(words.split(), violated[0].libraries)),
     )
     return shown, f"{name:<32} {len(violated)} of {tries}"
 
@@ -104,10 +107,12 @@ def written(record: Mapping[str, Shown]) -> str:
 def main() -> int:
     """Prints a line per finding and writes the record."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tries", type=int, default=3)
+    parser.add_argument("--tries", type=int, default=2)
     parser.add_argument("-j", dest="processes", type=int, default=2)
     parser.add_argument("names", nargs="*", metavar="FINDING")
     args = parser.parse_args()
+    if unknown := [name for name in args.names if name not in FINDINGS]:
+        parser.error(f"no such finding: {', '.join(unknown)}; see holdfast list findings")
     names = args.names or list(FINDINGS)
     record, missing = dict(TRACK_RECORD), 0
     today = datetime.now(UTC).date()
