@@ -9,24 +9,26 @@ ROUNDS ?= 10
 # Processes that tests share; each file goes to one of them. With three on two cores tests of real processes
 # missed their bounds now and then, and gained little.
 PROCESSES ?= 2
-PROCESSES_DOCKER ?= 2
+PROCESSES_LONG ?= 2
+QUICK := not docker and not real_server and not slow and not power
+LONG := (docker or real_server or slow) and not power
 SOAK ?= 10m
 
-.PHONY: atlas corpus demo venv test test-again test-docker test-docker-again docker-image lint check power soak rounds format clean reference site
+.PHONY: atlas corpus demo venv test test-again test-long test-long-again docker-image lint check power soak rounds format clean reference site
 
 # pip compiles what it installs on one core: half of the time of an installation. This takes all cores.
 # A file that is no Python of this version is skipped.
 compiled = -$(1)/bin/python -P -m compileall -qq -j 0 $(1)/lib
 
 $(VENV)/ready: pyproject.toml constraints.txt
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/pip install --quiet --no-compile --constraint constraints.txt --editable '.[dev]'
 	$(call compiled,$(VENV))
 	touch $@
 
 # What a user installs, of the files as they lie here, and no more.
 $(USER_VENV)/ready: pyproject.toml constraints.txt README.md $(PACKAGED)
-	$(PYTHON) -m venv $(USER_VENV)
+	$(PYTHON) -m venv --clear $(USER_VENV)
 	$(USER_VENV)/bin/pip install --quiet --no-compile --constraint constraints.txt .
 	$(call compiled,$(USER_VENV))
 	touch $@
@@ -38,19 +40,19 @@ demo: $(USER_VENV)/ready
 venv: $(VENV)/ready
 
 test: $(VENV)/ready
-	$(BIN)/pytest -n $(PROCESSES) --dist loadfile -m "not docker and not real_server and not power"
+	$(BIN)/pytest -n $(PROCESSES) --dist loadfile -m "$(QUICK)"
 
 # Those of them that failed the last time.
 test-again: $(VENV)/ready
-	$(BIN)/pytest -m "not docker and not real_server and not power" --last-failed --last-failed-no-failures none
+	$(BIN)/pytest -m "$(QUICK)" --last-failed --last-failed-no-failures none
 
-# Needs a container engine; make docker-image first.
-test-docker: $(VENV)/ready
-	$(BIN)/pytest -n $(PROCESSES_DOCKER) --dist loadfile -m "(docker or real_server) and not power"
+# All others but the long proofs. Needs a container engine; make docker-image first.
+test-long: $(VENV)/ready
+	$(BIN)/pytest -n $(PROCESSES_LONG) --dist loadfile -m "$(LONG)"
 
 # Those of them that failed the last time.
-test-docker-again: $(VENV)/ready
-	$(BIN)/pytest -m "(docker or real_server) and not power" --last-failed --last-failed-no-failures none
+test-long-again: $(VENV)/ready
+	$(BIN)/pytest -m "$(LONG)" --last-failed --last-failed-no-failures none
 
 docker-image: $(VENV)/ready
 	$(BIN)/python -m holdfast.clusters.backends.docker.image.build

@@ -22,6 +22,7 @@ def judged(count: int, seed: str) -> Counter[str]:
     return seen
 
 
+@pytest.mark.slow
 def test_every_finding_in_busy_histories_is_verified() -> None:
     seen = judged(250, "few")
     assert len(seen) > 12 and seen["false-answer"] > 50, seen

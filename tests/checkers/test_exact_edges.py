@@ -132,6 +132,7 @@ def compare(every: Iterator[tuple[str, Case]], seed: str) -> Counter[str]:
     return outcome
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every", [of_every_rule, specimens], ids=["every rule", "a few ops"])
 def test_a_violation_ends_for_checkers_and_verifier_at_one_nanosecond(
     every: Callable[[], Iterator[tuple[str, Case]]],

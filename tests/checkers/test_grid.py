@@ -299,11 +299,13 @@ def claims(
                 yield Finding(kind=kind, sentence="", witnesses=(), lock="", t_ns=0, proof=proof)
 
 
+@pytest.mark.slow
 def test_on_a_grid_checkers_and_verifier_agree_of_every_rule() -> None:
     outcome = compare(of_every_rule(), 12, "grid")
     assert min(outcome.values()) > 100, outcome
 
 
+@pytest.mark.slow
 def test_on_a_grid_checkers_and_verifier_agree_of_a_few_ops() -> None:
     outcome = compare(specimens(), 20, "grid, few")
     assert min(outcome.values()) > 100, outcome

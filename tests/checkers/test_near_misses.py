@@ -342,6 +342,7 @@ def test_next_to_a_violation_of_any_rule_checkers_and_verifier_agree() -> None:
     assert min(outcome["accepted"], outcome["refused"]) > 1000
 
 
+@pytest.mark.slow
 def test_next_to_a_planted_violation_checkers_and_verifier_agree() -> None:
     outcome = compare(every_planted(PROVED, 1), 6, "planted")
     assert min(outcome["accepted"], outcome["refused"]) > 500

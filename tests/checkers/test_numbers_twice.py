@@ -244,6 +244,7 @@ def compare(count: int, seed: str) -> Counter[str]:
     return seen
 
 
+@pytest.mark.slow
 def test_both_derive_the_same_numbers_of_small_histories() -> None:
     seen = compare(700, "few")
     assert len(seen) == 20 and min(seen.values()) > 5, seen
@@ -274,6 +275,7 @@ def plain_beliefs(case: Case) -> dict[int, int]:
     return longest
 
 
+@pytest.mark.slow
 def test_stale_beliefs_are_those_of_all_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     chance, seen = random.Random("beliefs"), Counter[str]()
     for _ in range(1500):

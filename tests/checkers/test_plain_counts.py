@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
+import pytest
+
 from holdfast.checkers.coverage.requirements import NEEDS, exercise
 from holdfast.checkers.facts.fault_windows import coverage
 from holdfast.harness.core.case import Case, Window
@@ -93,6 +95,7 @@ def histories(chance: random.Random) -> Iterator[Case]:
             yield near if near.windows else struck(again(near, chance), chance)
 
 
+@pytest.mark.slow
 def test_what_was_exercised_is_counted_as_plain_loops_count_it() -> None:
     met, lacked = Counter[str](), Counter[str]()
     for given in histories(random.Random("plain counts")):

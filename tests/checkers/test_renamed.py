@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import SECOND
@@ -94,6 +95,7 @@ def histories(chance: random.Random) -> Iterator[Case]:
         yield later(small(chance))
 
 
+@pytest.mark.slow
 def test_names_do_not_matter() -> None:
     chance, seen = random.Random("names"), Counter[str]()
     for one in histories(chance):

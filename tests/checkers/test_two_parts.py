@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pytest
 
 from holdfast import catalogue
 from holdfast.harness.core.case import Case
@@ -139,6 +140,7 @@ def pairs(chance: random.Random) -> Iterator[tuple[str, Both]]:
         yield prop, Both(one, near, chance.choice((0, 1, -1, 60 * SECOND, -60 * SECOND)))
 
 
+@pytest.mark.slow
 def test_two_parts_of_a_run_are_judged_together_as_each_alone() -> None:
     seen = Counter[str]()
     for prop, both in pairs(random.Random("two parts")):

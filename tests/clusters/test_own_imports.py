@@ -79,6 +79,7 @@ def test_modules_that_import_each_other_are_found_once(repository: Path) -> None
     assert len(neighbours(repository / "mine.py")) == 3
 
 
+@pytest.mark.slow
 def test_clients_that_are_processes_have_the_modules(capsys: Capture, repository: Path) -> None:
     run = (
         "run",

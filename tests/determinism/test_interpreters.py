@@ -68,6 +68,7 @@ def expected() -> list[str]:
     return [load(ENTRY)(manifest).digest for manifest in manifests()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", asked())
 def test_a_seed_gives_the_same_history_on_this_python(version: str) -> None:
     python = needs.python(version, interpreters().get(version))

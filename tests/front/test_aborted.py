@@ -10,6 +10,8 @@ from holdfast.harness.core.seeds import stream
 from tests import needs
 from tests.front import aborted
 
+pytestmark = pytest.mark.slow
+
 
 def check(folder: Path, backend: str, seed: int, who: str, system: str = "reference") -> None:
     """Start a run, kill it at a moment of chance, and look at everything it touched."""

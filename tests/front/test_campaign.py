@@ -64,6 +64,7 @@ def test_killed_in_the_middle_it_goes_on_and_ends_as_if_nothing_had_been(
     assert not any((tmp_path / "killed" / ".attempts").glob("*/manifest.json"))
 
 
+@pytest.mark.slow
 def test_two_dask_workers_come_to_the_same_files(
     capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -78,6 +79,7 @@ def test_two_dask_workers_come_to_the_same_files(
     assert kept == campaigns.files(tmp_path / "near" / "runs")
 
 
+@pytest.mark.slow
 def test_more_seeds_are_added_to_what_is_done_and_a_budget_leaves_some_out(
     capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,6 +102,7 @@ def test_more_seeds_are_added_to_what_is_done_and_a_budget_leaves_some_out(
     assert (tmp_path / "out.1" / "journal.jsonl").exists()
 
 
+@pytest.mark.slow
 def test_a_decided_cell_gets_no_more_runs_and_the_rest_is_run_to_the_end(
     capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -82,6 +82,7 @@ def test_a_resumed_leader_of_etcd_revokes_leases_that_were_kept_alive(tmp_path: 
     pytest.fail(f"not seen in {TRIES} tries")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("system", "command"), [("etcd", "etcd"), ("zookeeper", "java")])
 def test_a_server_that_does_not_start_is_named_with_its_last_words_and_its_log(
     tmp_path: Path, system: str, command: str

@@ -18,6 +18,8 @@ from tests.front import aborted
 from tests.front.faulted import in_empty_folder, the_fault
 from tests.nemesis.test_agent_disks import attached
 
+pytestmark = pytest.mark.slow
+
 
 def planned(*kinds: str, backend: str = "local") -> Plan:
     """A plan with these kinds of fault."""

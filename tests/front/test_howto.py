@@ -15,6 +15,8 @@ import pytest
 from tests import needs
 from tests.front.said import holdfast
 
+pytestmark = pytest.mark.slow
+
 PAGES = sorted((Path(__file__).resolve().parents[2] / "docs" / "howto").glob("*.md"))
 ELSEWHERE = ("ssh-hosts",)
 """Pages whose commands need machines of the reader's: `tests/clusters/test_ssh.py` has some."""

@@ -19,6 +19,8 @@ from tests.front import aborted
 from tests.front.faulted import in_empty_folder
 from tests.front.test_teardown import agent_of, all_gone
 
+pytestmark = pytest.mark.slow
+
 FROM_ONE = "target=n1,every=3s,for=2700ms"
 KINDS = (
     f"half-open:{FROM_ONE}",

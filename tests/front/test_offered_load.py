@@ -40,6 +40,7 @@ def test_workers_that_fit_nothing_are_refused_at_once() -> None:
     assert "--workers 41 is more than --clients 40" in told
 
 
+@pytest.mark.slow
 def test_a_load_of_many_clients_comes_from_few_processes(tmp_path: Path) -> None:
     needs.namespaces()
     ran = run(
@@ -58,6 +59,7 @@ def test_a_load_of_many_clients_comes_from_few_processes(tmp_path: Path) -> None
     assert pace["planned"] >= 180 and pace["issued"] == pytest.approx(pace["planned"], abs=30)
 
 
+@pytest.mark.slow
 def test_a_run_below_nine_tenths_of_its_rate_passes_nothing(tmp_path: Path) -> None:
     needs.namespaces()
     ran = run(

@@ -55,6 +55,7 @@ def test_an_identity_is_the_name_and_the_description_and_not_the_folder(tmp_path
     assert user_system.identity("redis") == "redis"
 
 
+@pytest.mark.slow
 def test_runs_of_a_described_lock_are_one_system_for_campaign_and_gate(
     capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -82,6 +83,7 @@ def test_runs_of_a_described_lock_are_one_system_for_campaign_and_gate(
     assert "--update-baseline" in changed.out
 
 
+@pytest.mark.slow
 def test_the_marker_takes_a_described_lock_from_beside_the_test(tmp_path: Path) -> None:
     needs.namespaces()
     repository = Repository(tmp_path)

@@ -10,6 +10,8 @@ import pytest
 from tests import needs
 from tests.front.author import ROOT, Repository
 
+pytestmark = pytest.mark.slow
+
 LISTENS = """import socket, time
 for _ in range(600):
     try:

@@ -27,17 +27,22 @@ SERVERS = {
 """Pages whose commands need a server: `tests/front/test_findings.py` runs them."""
 EXAMPLE_REPORT = "gallery/example-report.html"
 """Made with the site."""
-PAGES = [DOCS / "simulator.md", DOCS / "README.md"] + [
+SIMULATOR = DOCS / "simulator.md"
+PAGES = [SIMULATOR, DOCS / "README.md"] + [
     page
     for folder in ("tutorial", "explanation", "gallery")
     for page in sorted((DOCS / folder).glob("*.md"))
     if page.relative_to(DOCS).with_suffix("").as_posix() not in ELSEWHERE | SERVERS
 ]
 Capture = pytest.CaptureFixture[str]
+MARKED = [
+    pytest.param(page, marks=[pytest.mark.slow] * (page == SIMULATOR), id=page.stem)
+    for page in PAGES
+]
 Patch = pytest.MonkeyPatch
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", MARKED)
 def test_the_commands_of_a_page_end_as_it_says(
     capsys: Capture, tmp_path: Path, monkeypatch: Patch, page: Path
 ) -> None:

@@ -219,6 +219,7 @@ OWN = (*QUICK, "--workload", "workload.py:Greedy", "--nemesis",
        "nemesis.py:CROWD_PAUSE:for=2s,every=5s", "--checker", "checker.py:served")  # fmt: skip
 
 
+@pytest.mark.slow
 def test_files_of_a_user_are_named_by_their_paths_and_kept_in_the_run(
     capsys: Capture, mine: Path
 ) -> None:

@@ -52,6 +52,7 @@ def repository(tmp_path: Path) -> Repository:
     return made
 
 
+@pytest.mark.slow
 def test_each_outcome_is_told_in_its_own_words(repository: Repository) -> None:
     ran = repository.run("pytest -p no:cacheprovider --holdfast-seed 3")
     assert ran.code == 1, ran.said

@@ -100,6 +100,7 @@ def every_fault_has_evidence(ran: Ran, kinds: set[str]) -> None:
     assert all(fault["from_ns"] <= fault["to_ns"] for fault in faults)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["local", pytest.param("local-proxy", marks=pytest.mark.power)])
 def test_the_reference_service_keeps_its_promises_under_faults(
     tmp_path: Path, backend: str
@@ -126,6 +127,7 @@ def test_a_vote_without_consensus_breaks_its_promise(tmp_path: Path) -> None:
     assert broken & {"token-order", "mutual-exclusion"}
 
 
+@pytest.mark.slow
 def test_without_a_lock_updates_are_lost_and_nothing_was_promised(tmp_path: Path) -> None:
     needs.namespaces()
     ran = run(tmp_path, "--system", "none", "--workload", "lost-update", "--time", "3s")
@@ -135,6 +137,7 @@ def test_without_a_lock_updates_are_lost_and_nothing_was_promised(tmp_path: Path
     assert not any(row["promised"] for row in ran.verdicts["verdicts"])
 
 
+@pytest.mark.slow
 def test_compare_and_swap_keeps_updates_apart_without_a_lock(tmp_path: Path) -> None:
     needs.namespaces()
     ran = run(tmp_path, "--system", "cas", "--workload", "lost-update", "--time", "3s")
@@ -153,6 +156,7 @@ def test_the_plan_of_a_run_can_be_run_again(tmp_path: Path) -> None:
     assert (tmp_path / "again" / "latest" / "plan.toml").read_text() == first.read_text()
 
 
+@pytest.mark.slow
 def test_an_untroubled_run_proves_nothing_about_stale_writes(tmp_path: Path) -> None:
     needs.namespaces()
     ran = run(tmp_path, "--system", "reference", "--time", "3s", codes=(3,))
@@ -165,6 +169,7 @@ def test_an_untroubled_run_proves_nothing_about_stale_writes(tmp_path: Path) -> 
     assert len(list(cases[0].iter("error"))) == 1, "inconclusive must not look like passed"
 
 
+@pytest.mark.slow
 def test_owners_that_die_holding_are_replaced_and_leave_no_orphans(tmp_path: Path) -> None:
     needs.namespaces()
     words = ("--system", "reference", "--workload", "abandoned", "--lease", "500ms")

@@ -108,6 +108,7 @@ RUN = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [

@@ -10,6 +10,8 @@ import holdfast as hf
 from tests import needs
 from tests.front.faulted import in_empty_folder, the_fault
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,8 @@ from holdfast.harness.runs.directory import RunDir
 from tests import needs
 from tests.front import aborted
 
+pytestmark = pytest.mark.slow
+
 GONE_WITHIN_S = 10.0
 END_WITHIN_S = 60.0
 

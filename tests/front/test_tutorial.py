@@ -11,6 +11,8 @@ import pytest
 from tests.front.said import Said, holdfast
 from tests.front.test_docs import commands
 
+pytestmark = pytest.mark.slow
+
 Capture = pytest.CaptureFixture[str]
 FROZEN = "docs/tutorial/frozen-holder.md"
 

@@ -145,6 +145,7 @@ def test_paced_clients_try_at_the_planned_times() -> None:
     assert firsts[-1] - firsts[0] > 5 * MILLISECOND
 
 
+@pytest.mark.slow
 def test_a_paced_client_that_cannot_keep_up_records_by_how_much_it_is_late() -> None:
     # What the clock of a node is slow by makes some us of it.
     assert calls("paced", Op.TRY, rate="120")["late"].max() < 100

@@ -17,7 +17,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     seen     (k, n): violated in k of n runs, with seeds 1 to n
     cited    where it was reported
     fixed    release in which it is fixed, "" if unknown; clean: (k, n) violated with it
-    quick    `make test-docker` reproduces it
+    quick    `make test-long` reproduces it
     """
 
     package: str

@@ -74,6 +74,7 @@ def compare_expired(seed: int, n: int) -> Counter[str]:
     return counts
 
 
+@pytest.mark.slow
 def test_no_write_is_called_expired_that_any_course_of_events_excuses() -> None:
     counts = compare_expired(1, 2000)
     assert counts["accused"] >= 400 and counts["excused"] >= 400, counts
@@ -163,6 +164,7 @@ def compare_stalls(seed: int, n: int) -> Counter[str]:
     return counts
 
 
+@pytest.mark.slow
 def test_no_stall_is_reported_that_any_course_of_events_excuses() -> None:
     counts = compare_stalls(1, 2000)
     assert counts["accused"] >= 400 and counts["excused"] >= 400, counts

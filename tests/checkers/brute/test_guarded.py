@@ -66,6 +66,7 @@ def judge(first: int, n: int) -> Counter[str]:
     return verdicts
 
 
+@pytest.mark.slow
 def test_a_service_that_does_right_is_never_accused_and_mostly_passes() -> None:
     verdicts = judge(1, 250)
     for name in NEVER_ACCUSED:

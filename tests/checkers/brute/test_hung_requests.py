@@ -132,6 +132,7 @@ def compare(seed: int, n: int) -> Counter[Verdict]:
     return verdicts
 
 
+@pytest.mark.slow
 def test_a_request_hangs_if_and_only_if_its_client_ran_too_long_without_an_answer() -> None:
     verdicts = compare(1, 2000)
     assert min(verdicts[verdict] for verdict in Verdict) >= 400, verdicts

@@ -101,6 +101,7 @@ def compare(seed: int, n: int) -> Counter[Verdict]:
     return verdicts
 
 
+@pytest.mark.slow
 def test_a_write_is_lost_if_and_only_if_the_last_version_does_not_contain_it() -> None:
     verdicts = compare(1, 2000)
     assert min(verdicts[Verdict.HOLDS], verdicts[Verdict.VIOLATED]) >= 400, verdicts

@@ -152,6 +152,7 @@ def test_an_age_is_false_only_where_no_execution_does_in_very_many_histories() -
     assert min(seen["false"], seen["true"], seen["exact"]) >= 4_000, seen
 
 
+@pytest.mark.slow
 def test_an_answer_is_false_if_and_only_if_no_execution_makes_it_true() -> None:
     seen = compare(1, 600)
     assert min(seen["false"], seen["true"], seen["nobody"], seen["another's text"]) >= 120, seen

@@ -182,6 +182,7 @@ def compare(seed: int, n: int) -> Counter[Verdict]:
     return verdicts
 
 
+@pytest.mark.slow
 def test_a_write_is_stale_if_and_only_if_no_instants_of_the_grants_excuse_it() -> None:
     verdicts = compare(1, 2000)
     assert min(verdicts[verdict] for verdict in Verdict) >= 300, verdicts

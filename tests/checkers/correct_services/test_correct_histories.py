@@ -22,6 +22,7 @@ def _sound(tally: Tally) -> None:
         assert tally.held[prop] >= EXERCISED * tally.cases[prop], (prop, tally.held, tally.cases)
 
 
+@pytest.mark.slow
 def test_no_correct_service_is_found_to_break_a_promise() -> None:
     _sound(judge(range(1), 80))
 

@@ -85,6 +85,7 @@ def test_a_planted_bug_departs_in_the_terms_of_the_rule(name: str, first: int, r
     assert found.before and found.allows != found.happened
 
 
+@pytest.mark.slow
 def test_without_a_trace_nothing_of_it_is_executed() -> None:
     file, met = tracing.__file__, list[str]()
 
@@ -103,6 +104,7 @@ def test_without_a_trace_nothing_of_it_is_executed() -> None:
         sys.setprofile(None)
 
 
+@pytest.mark.slow
 def test_a_trace_changes_nothing_of_the_run() -> None:
     plain, told = (one_seed(5, "reference", {}, validated=on) for on in (False, True))
     assert (plain.digest, plain.events) == (told.digest, told.events)

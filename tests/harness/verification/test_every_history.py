@@ -127,7 +127,7 @@ def compare(ops: int, forge_every: int) -> int:
     return seen
 
 
-@pytest.mark.parametrize("ops", [2, 3, 4])
+@pytest.mark.parametrize("ops", [2, 3, pytest.param(4, marks=pytest.mark.slow)])
 def test_a_violation_is_accepted_if_and_only_if_no_course_of_events_explains_it(ops: int) -> None:
     assert compare(ops, forge_every=40) > 0
 
