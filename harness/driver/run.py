@@ -25,6 +25,7 @@ from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import EndsWithClient, Fabric, Hosting, Nemesis, Place
 from holdfast.harness.core.waiting import sleep_until, to_the_end, until
 from holdfast.harness.driver.cluster import Cluster
+from holdfast.harness.driver.data_folders import free_zeros
 from holdfast.harness.driver.operations import Operator
 from holdfast.harness.driver.runtime import Runtime
 from holdfast.harness.driver.schedule import Schedule
@@ -136,6 +137,7 @@ class Run:
         finally:
             try:
                 await self._backend.close()
+                free_zeros(self._place.run_dir / "data")
             finally:
                 self._runtime.close()
 

@@ -175,9 +175,9 @@ class Run:
             }
             self.following(a)
             for attempt, mine in (self._grouped or {}).items():
-                said = [r for r in mine if kinds[r] in (RENEW, RELEASE)]
-                if len(said) < 2 and attempt not in refused:
+                if len(mine) < 2 and attempt not in refused:
                     continue  # one response contradicts nothing
+                said = [r for r in mine if kinds[r] in (RENEW, RELEASE)]
                 ends = [r for r in said if status[r] == NOT_OWNER]
                 ends += [r for r in said if status[r] == OK and kinds[r] == RELEASE]
                 over = min([refused.get(attempt, INF), *(rows.t_ret[r] for r in ends)])
@@ -241,7 +241,7 @@ class Run:
         if self.rows.status[a] == OK:
             return a
         unknown = self.rows.status[a] in (INVOKED, INFO)
-        proofs = self.proving(a) if unknown else []
+        proofs = self.proving(a) if unknown and self.following(a) else []
         return min(proofs, key=self.rows.t_ret.__getitem__, default=-1)
 
     def proof_reach(self, a: int) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.harness.driver.data_folders import BLOCK, copy, empty, files_in
+from holdfast.harness.driver.data_folders import BLOCK, copy, empty, files_in, free_zeros
 
 HOLE, ZEROS, DATA = "hole", "zeros", "data"
 
@@ -111,3 +111,33 @@ def test_what_changed_since_is_seen_by_its_size_or_its_time(tmp_path: Path) -> N
     after = files_in(tmp_path)
     differing = {str(path) for path in {**before, **after} if before.get(path) != after.get(path)}
     assert differing == {"f3", "f4", "f5"}
+
+
+def test_a_large_file_loses_its_zeros_and_nothing_else(tmp_path: Path) -> None:
+    log, data = tmp_path / "wal" / "log", tmp_path / "data"
+    log.parent.mkdir()
+    written(log, DATA, *[ZEROS] * 64, DATA, tail=5)
+    written(data, *[DATA] * 32)
+    os.utime(log, ns=(5, 7))
+    log.chmod(0o640)
+    before, inode = log.read_bytes(), data.stat().st_ino
+    allocated = log.stat().st_blocks * 512
+    freed = free_zeros(tmp_path)
+    assert log.read_bytes() == before
+    assert freed == allocated - log.stat().st_blocks * 512 >= 60 * BLOCK
+    assert (log.stat().st_mode & 0o777, log.stat().st_mtime_ns) == (0o640, 7)
+    assert data.stat().st_ino == inode
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["data", "log", "wal"]
+    assert free_zeros(tmp_path) == 0
+
+
+def test_small_files_links_and_what_is_not_there_are_left(tmp_path: Path) -> None:
+    far = tmp_path / "far"
+    written(far, *[ZEROS] * 32)
+    folder = tmp_path / "data"
+    folder.mkdir()
+    written(folder / "small", *[ZEROS] * 8)
+    (folder / "link").symlink_to(far)
+    assert free_zeros(folder) == 0
+    assert (folder / "link").is_symlink() and far.stat().st_blocks > 0
+    assert free_zeros(tmp_path / "none") == 0
