@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from holdfast.clusters.systems.etcd import client as adapter
-from holdfast.clusters.systems.etcd import membership
+from holdfast.clusters.systems.etcd import membership, system
 from holdfast.clusters.systems.etcd.json_gateway import NoAnswer, NotSent, Refused, Server, refusal
 from holdfast.clusters.systems.etcd.system import SYSTEM, status
 from holdfast.harness.core.clock import SECOND
@@ -308,6 +308,26 @@ def test_a_handover_without_another_member_that_responds_is_refused() -> None:
     servers = [Node(name=f"n{n}", role="server", address="127.0.0.1") for n in (1, 2)]
     with pytest.raises(EnvironmentFailed, match="no other member responds"):
         asyncio.run(SYSTEM.fail_over(servers[0], servers, {}, "handover"))
+
+
+def test_the_present_revision_is_compacted_and_a_file_defragmented(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sizes = [{"header": {"revision": "41"}, "dbSize": size} for size in ("900", "300")]
+    script = Script({"status": [*sizes], "compaction": [{}], "defragment": [{}]})
+    monkeypatch.setattr(membership, "Server", lambda address, port: script)
+    monkeypatch.setattr(system, "Server", lambda address, port: script)
+    node = Node(name="n1", role="server", address="127.0.0.1")
+    sized = asyncio.run(SYSTEM.maintain(node, {}, "defragment"))
+    assert sized == {"bytes before": 900, "bytes after": 300}
+    assert asyncio.run(SYSTEM.maintain(node, {}, "compact")) == {"revision": 41}
+    assert script.bodies[-1] == {"revision": "41"}
+    script.answers["compaction"] = [Refused("mvcc: required revision has been compacted")]
+    with pytest.raises(EnvironmentFailed, match="compaction failed: mvcc: required revision"):
+        asyncio.run(SYSTEM.maintain(node, {}, "compact"))
+    script.answers["status"] = [NoAnswer("timeout")]
+    with pytest.raises(EnvironmentFailed, match="n1 does not respond"):
+        asyncio.run(SYSTEM.maintain(node, {}, "compact"))
 
 
 def test_options_and_places_that_cannot_be_are_explained(tmp_path: Path) -> None:

