@@ -42,7 +42,10 @@ async def against(answers: list[bytes], talk: Callable[[Server], Awaitable[Any]]
         seen += 1
         number = seen
         while answers:
-            head = await reader.readuntil(b"\r\n\r\n")
+            try:
+                head = await reader.readuntil(b"\r\n\r\n")
+            except asyncio.IncompleteReadError:
+                break  # The client has closed it.
             length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
             await reader.readexactly(length)
             connections.append(number)
@@ -154,6 +157,13 @@ class Script:
         if isinstance(answer, Exception):
             raise answer
         return answer
+
+    async def first(
+        self, path: str, body: Mapping[str, Any], within_s: float, wanted: Callable[[Any], bool]
+    ) -> Any:
+        said = await self.ask(path, body, within_s)
+        assert wanted(said)
+        return said
 
     def close(self) -> None:
         pass
@@ -280,6 +290,49 @@ def test_a_lease_is_not_reused_after_a_release_that_was_not_done(
     assert (released.outcome, taken.outcome) == (outcome, Status.OK)
     assert script.asked.count("grant") == 2
     assert ("revoke" in script.asked) == revoked
+
+
+def test_a_waiter_that_watches_asks_again_when_the_key_is_deleted() -> None:
+    script = Script(
+        {"grant": [LEASE], "txn": [TAKEN, WON], "watch": [{"result": {"events": [{}]}}]}
+    )
+    answer, _ = acquired(script, 5 * SECOND, wake="watch")
+    assert (answer.outcome, answer.token) == (Status.OK, 6)
+    assert script.asked == ["grant", "txn", "watch", "txn"]
+    create = script.bodies[2]["create_request"]
+    assert (create["startRevision"], create["filters"]) == ("6", ["NOPUT"])
+
+
+def test_a_watch_without_an_answer_is_followed_by_one_more_look() -> None:
+    lost = NoAnswer("reset")
+    script = Script({"grant": [LEASE], "txn": [TAKEN, WON], "watch": [lost], "revoke": [{}]})
+    assert acquired(script, 5 * SECOND, wake="watch")[0].outcome is Status.OK
+    script = Script({"grant": [LEASE], "txn": [TAKEN], "watch": [0.1], "revoke": [{}]})
+    assert acquired(script, SECOND // 10, wake="watch")[0].outcome is Status.FAIL
+    assert script.asked.count("txn") == 1
+
+
+def test_the_first_wanted_message_of_a_stream_is_returned() -> None:
+    parts = [b'{"result":{"created":true}}\n{"resu', b'lt":{"canceled":true}}\n']
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    stream = head + b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in parts)
+
+    async def talk(server: Server) -> None:
+        said = await server.first("/v3/watch", {}, 5, adapter._over)
+        assert said == {"result": {"canceled": True}}
+        with pytest.raises(Refused, match="no leader"):
+            await server.first("/v3/watch", {}, 5, adapter._over)
+        with pytest.raises(NoAnswer, match="has ended"):
+            await server.first("/v3/watch", {}, 5, adapter._over)
+        with pytest.raises(NoAnswer):
+            await server.first("/v3/watch", {}, 5, adapter._over)
+        with pytest.raises(NoAnswer):
+            await server.first("/v3/watch", {}, SILENCE_S, adapter._over)
+
+    refused = head + b'22\r\n{"error":{"message":"no leader"}}\n\r\n'
+    long = head + b"fffffff\r\n"
+    answers = [stream, refused, head + b"0\r\n\r\n", long, head]
+    assert len(asyncio.run(against(answers, talk))) == 5
 
 
 def test_a_reused_lease_that_has_ended_is_replaced() -> None:

@@ -7,7 +7,8 @@ revision of that response, at which the attempt was first in the queue.
 
 Each attempt has a new lease, which its release revokes. With `leases=reused` the release only
 deletes the key, and the next acquire keeps the lease alive and takes it again, as a session of
-etcd's own client library does: an acquire is then a single write.
+etcd's own client library does: an acquire is then a single write. With `wake=watch` a waiter does
+not poll but watches the key from the revision after the one at which it was held.
 
 An acquire that does not succeed is undone: its lease is revoked, and with it every later effect of
 it in the server. Only if even that gets no response, the outcome is unknown.
@@ -54,6 +55,8 @@ TRY_S = 0.3
 POLL_S = (0.01, 0.05)
 """between two polls, sampled uniformly"""
 PAUSE_S = 0.05
+WATCH_S = 30.0
+"""longest watch, after which the key is looked at once more"""
 FOREVER_S = 3600.0
 
 
@@ -86,6 +89,7 @@ class EtcdClient:
         self._at = setup.process % max(1, len(self._servers))
         self._rpc = setup.options.get("lock") == "rpc"
         self._idle = setup.options.get("waiting") == "idle"
+        self._watches = setup.options.get("wake") == "watch"
         self._reuse = setup.options.get("leases") == "reused"
         self._rng = stream(setup.seed, "etcd client", setup.process)
         self._call_s = max(1.0, setup.lease_ns / 3e9)
@@ -223,11 +227,32 @@ class EtcdClient:
             if once or self._until(pause_s) >= turn.until_s:
                 return Answer(outcome=Status.FAIL)
             self._setup.tell(Op.WAITING, attempt=turn.attempt, lock=turn.lock, res=-1)
+            if self._watches:
+                await self._woken(turn, key, number(said["header"], "revision") + 1)
+                kept_s = self._until(0)
+                if self._until(pause_s) >= turn.until_s:
+                    return Answer(outcome=Status.FAIL)
+                continue
             await asyncio.sleep(pause_s)
             if self._until(0) > kept_s + lease.ttl_s / 3:
                 kept_s = self._until(0)
                 if await self._keep_alive(lease, turn.until_s) <= 0:
                     return Answer(outcome=Status.FAIL, error="the lease ended during the wait")
+
+    async def _woken(self, turn: Turn, key: str, revision: int) -> None:
+        """Until the key is deleted at this revision or later, or its watch ends, while the lease is
+        kept alive."""
+        create = {"key": key, "startRevision": str(revision), "filters": ["NOPUT"]}
+        within_s = min(WATCH_S, max(0.0, turn.until_s - self._until(0)))
+        body: Body = {"create_request": create}
+        alive = asyncio.ensure_future(self._watch(turn))
+        try:
+            await self._servers[self._at].first("/v3/watch", body, within_s, _over)
+        except (NotSent, NoAnswer):
+            self._next()
+            await asyncio.sleep(PAUSE_S)
+        finally:
+            alive.cancel()
 
     async def _queue(self, turn: Turn, once: bool) -> Answer:
         """One Lock call, on one server, while its lease is watched."""
@@ -338,6 +363,12 @@ class EtcdClient:
 
     def _until(self, seconds: float) -> float:
         return asyncio.get_running_loop().time() + seconds
+
+
+def _over(said: Body) -> bool:
+    """Whether a message of a watch has an event, or ends it."""
+    result = said.get("result", {})
+    return bool(result.get("events")) or bool(result.get("canceled"))
 
 
 def _granted(said: Body, lease: Lease) -> Answer:

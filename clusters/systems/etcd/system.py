@@ -50,13 +50,15 @@ OPTIONS = {
     "lock": ("transaction", "rpc"),
     "waiting": ("alive", "idle"),
     "leases": ("fresh", "reused"),
+    "wake": ("poll", "watch"),
     "election": ("1000", "500"),
     "v2": ("no", "yes"),
     "version": ("installed", "3.5.1", "3.5.0"),
     "compaction_batch": ("1000", "1"),
 }
 """The lock method; whether a waiter of the Lock call keeps its lease alive; whether an acquire gets
-a new lease or reuses the client's last one; the election timeout in ms (the heartbeat is 10% of it,
+a new lease or reuses the client's last one; how a waiter of lock=transaction learns that the key is
+gone; the election timeout in ms (the heartbeat is 10% of it,
 the minimum lease 150%, in whole seconds); whether API version 2 is served too, which has its own
 keys; the release of the servers, "installed" for that of the machine or image; how many revisions a
 compaction deletes at once."""
@@ -80,9 +82,10 @@ KEPT = (
 )
 ACQUISITION = {
     "transaction": "a transaction that writes the key with a lease if its create revision is 0;"
-    " a rejected one is polled every 10 to 50 ms",
+    " a rejected one is {wake}",
     "rpc": "the server's Lock call on one member, which queues a key of the lease",
 }
+WAKES = {"poll": "polled every 10 to 50 ms", "watch": "repeated when a watch sees the key deleted"}
 OWNERS = {
     "fresh": "one lease per attempt",
     "reused": "the client's lease, which its next attempt reuses while it lives, and the key's"
@@ -302,7 +305,7 @@ def _sheet(chosen: Mapping[str, str]) -> dict[str, str]:
     alive = "keeps it alive" if chosen["waiting"] == "alive" else "does not renew it (waiting=idle)"
     return {
         "owner identity": OWNERS[chosen["leases"]],
-        "acquisition": ACQUISITION[chosen["lock"]],
+        "acquisition": ACQUISITION[chosen["lock"]].format(wake=WAKES[chosen["wake"]]),
         "lease": "whole seconds, measured by the leader; a new leader restarts every lease; a"
         f" client that waits {alive}",
         "renewal": "a keepalive of the lease; the response has the new TTL, 0 if the lease is gone",
