@@ -136,7 +136,7 @@ class Failpoints:
         return {"effective": any(held.values()), "held": held, "caught": caught}
 
     def _held(self, fault: str) -> dict[str, bool]:
-        """Node -> whether it stands still as asked for, of those that have called the function."""
+        """Node -> whether it is stopped as asked for, of those that have called the function."""
         held: dict[str, bool] = {}
         for node, tracer in self._tracers.get(fault, {}).items():
             if not tracer.held:
