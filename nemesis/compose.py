@@ -26,8 +26,9 @@ def draw_all(
     specs    (name, options) of each nemesis
     entries  name -> nemesis
 
-    Each nemesis begins a little later than its predecessor, so that they overlap but do not start
-    together; the more there are, the rarer each injects faults, or the system would never recover.
+    Each nemesis begins a little later than its predecessor, unless it says `at`, so that they
+    overlap but do not start together; the more there are, the rarer each injects faults, or the
+    system would never recover.
     Its randomness depends only on the seed, its index and its name. Errors: UsageError with all
     mistakes.
     """
@@ -38,7 +39,7 @@ def draw_all(
         if name not in entries:
             problems.append(f"plan: {unknown('nemesis', name, entries)} (holdfast list nemeses)")
             continue
-        later_ns = index * stagger_ns
+        later_ns = 0 if "at" in options else index * stagger_ns
         try:
             rng = stream(seed, "nemesis", index, name)
             paced = {**_pace(len(specs), options, span_ns), **options}
@@ -60,7 +61,7 @@ def draw_all(
 
 def _pace(many: int, options: Mapping[str, str], span_ns: int) -> dict[str, str]:
     """Default period of one of several nemeses; {} if its options set it or it is the only one."""
-    if many < 3 or {"every", "for"} & set(options):
+    if many < 3 or {"at", "every", "for"} & set(options):
         return {}
     least_ns = lease_ns(options) * 3
     return {

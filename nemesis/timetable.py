@@ -11,9 +11,9 @@ from holdfast.harness.core.errors import UsageError
 
 EVERY_NS = 5 * SECOND
 LEASE = "2s"
-TIMING = {"every": positive_ns, "for": positive_ns, "lease": positive_ns}
-"""Options of every nemesis: `every` (period), `for` (length of a fault), `lease` (of the run's
-locks; the defaults of both follow from it)."""
+TIMING = {"at": duration_ns, "every": positive_ns, "for": positive_ns, "lease": positive_ns}
+"""Options of every nemesis: `at` (one fault, at this time) or `every` (one per period), `for`
+(length of a fault), `lease` (of the run's locks; the defaults of the others follow from it)."""
 
 
 def lease_ns(options: Mapping[str, str]) -> int:
@@ -33,9 +33,12 @@ def slots(
 
     A fault lasts `leases` leases, so that a holder loses its lock meanwhile, and by default at most
     2/3 of its period; at least 1/5 of the rest is fault-free before it, and after it. A short run
-    gets one fault, or none if not even one fits. Errors: UsageError.
+    gets one fault, or none if not even one fits. With the option `at` there is one, at that time.
+    Errors: UsageError.
     """
     for_ns = duration_ns(options.get("for", "0s")) or int(lease_ns(options) * leases)
+    if "at" in options:
+        return [(_fixed(nemesis, options, for_ns, span_ns), for_ns)]
     every_ns = duration_ns(options.get("every", "0s")) or max(EVERY_NS, for_ns * 3 // 2)
     if for_ns < 0 or every_ns <= for_ns:
         raise UsageError(
@@ -49,3 +52,16 @@ def slots(
         (n * every_ns + rng.randint(quiet_ns // 5, quiet_ns * 4 // 5), for_ns)
         for n in range(span_ns // every_ns)
     ]
+
+
+def _fixed(nemesis: str, options: Mapping[str, str], for_ns: int, span_ns: int) -> int:
+    """The time of the one fault that `at` asks for. Errors: UsageError."""
+    at_ns = duration_ns(options["at"])
+    if "every" in options:
+        raise UsageError(f"nemesis {nemesis}: at is for one fault, every for many: leave out one")
+    if at_ns + for_ns > span_ns:
+        raise UsageError(
+            f"nemesis {nemesis}: invalid at={options['at']} with for={duration_text(for_ns)}: the"
+            f" fault must end within {duration_text(max(0, span_ns))}"
+        )
+    return at_ns

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from holdfast.harness.core.fault_traits import FORCE, HANDOVER, REPLACE, SNAPSHOT, UPGRADE
+from holdfast.harness.core.fault_traits import (
+    COMPACT,
+    DEFRAGMENT,
+    FORCE,
+    HANDOVER,
+    REPLACE,
+    SNAPSHOT,
+    UPGRADE,
+)
 from holdfast.harness.core.ports import (
     Command,
     FromPackages,
@@ -57,7 +65,7 @@ class OnServers:
         if not isinstance(self._servers, Operated):
             return {}
         allowed = self._servers.operations(self._rest(options))
-        own = (SNAPSHOT, REPLACE, UPGRADE, HANDOVER, FORCE)
+        own = (SNAPSHOT, REPLACE, UPGRADE, HANDOVER, FORCE, COMPACT, DEFRAGMENT)
         return {**allowed, **dict.fromkeys(own, OF_SERVERS)}
 
     async def flush(self, server: Node, options: Mapping[str, str]) -> None:

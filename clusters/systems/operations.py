@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from holdfast.harness.core.fault_traits import (
+    COMPACT,
     COPY,
+    DEFRAGMENT,
     FORCE,
     HANDOVER,
     OPERATIONS,
@@ -20,6 +22,7 @@ from holdfast.harness.core.ports import Node
 NO_SNAPSHOT = "it has no snapshot command here: use via=copy"
 ONE_SERVER = "it has one server, so no other member can remove it"
 NO_HANDOVER = "it has no command that moves the leader"
+NO_MAINTENANCE = "its servers have no such command"
 NOT_BUILT = "not built for its replicas"
 ONE_RELEASE = "no second release of its servers can be had"
 IN_MEMORY = "its servers keep everything in memory, so there is nothing to back up"
@@ -34,9 +37,16 @@ class KeepsFiles:
     no_members = ONE_SERVER
 
     def operations(self, options: Mapping[str, str]) -> Mapping[str, str]:
-        """As `Operated`: copies and restarts; neither snapshots, members nor releases."""
-        refused = {SNAPSHOT: NO_SNAPSHOT, REPLACE: self.no_members, UPGRADE: ONE_RELEASE}
-        return {COPY: "", RESTART: "", **refused, **dict.fromkeys((HANDOVER, FORCE), NO_HANDOVER)}
+        """As `Operated`: copies and restarts, and nothing else."""
+        return {
+            COPY: "",
+            RESTART: "",
+            SNAPSHOT: NO_SNAPSHOT,
+            REPLACE: self.no_members,
+            UPGRADE: ONE_RELEASE,
+            **dict.fromkeys((HANDOVER, FORCE), NO_HANDOVER),
+            **dict.fromkeys((COMPACT, DEFRAGMENT), NO_MAINTENANCE),
+        }
 
     async def flush(self, server: Node, options: Mapping[str, str]) -> None:
         """Nothing: every write goes to a file."""

@@ -16,6 +16,7 @@ NOT_SIMULATED, SIMULATED, SIMULATOR_ONLY = "no", "yes", "only"
 """Whether the simulator can inject a kind of fault, or nothing else can."""
 COPY, SNAPSHOT, REPLACE, RESTART = "copy", "snapshot", "replace", "restart"
 UPGRADE, HANDOVER, FORCE = "upgrade", "handover", "force"
+COMPACT, DEFRAGMENT = "compact", "defragment"
 OPERATIONS: Mapping[str, str] = {
     COPY: "copies of the servers' data folders are put back",
     SNAPSHOT: "a snapshot made by the service's own command is restored on all servers",
@@ -24,6 +25,8 @@ OPERATIONS: Mapping[str, str] = {
     HANDOVER: "the leader makes another server the leader",
     FORCE: "a replica is promoted without the leader's agreement",
     UPGRADE: "servers are started with another release, one after the other",
+    COMPACT: "the service deletes its history up to the present revision",
+    DEFRAGMENT: "a server rewrites its file without the free space in it",
 }
 """What operators do to servers. Each system declares which of them it supports."""
 

@@ -369,6 +369,18 @@ class FailsOver(Protocol):
 
 
 @runtime_checkable
+class Maintained(Protocol):
+    """A System whose operators compact its history or defragment the files of its servers."""
+
+    async def maintain(
+        self, server: Node, options: Mapping[str, str], what: str
+    ) -> Mapping[str, Json]:
+        """Requests COMPACT or DEFRAGMENT of one server; what it reports of it, by name. Errors:
+        EnvironmentFailed if the request was refused or not answered."""
+        ...
+
+
+@runtime_checkable
 class EndsWithClient(Protocol):
     """A System whose run ends with the first client that exits: its program is then broken."""
 

@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Protocol
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.fault_traits import (
+    COMPACT,
     COPY,
+    DEFRAGMENT,
     FORCE,
     HANDOVER,
     REPLACE,
@@ -31,6 +33,7 @@ from holdfast.harness.core.ports import Advances, Members, Node, Operated, Snaps
 from holdfast.harness.core.waiting import until_answer
 from holdfast.harness.driver.data_folders import Files, copy, empty, files_in
 from holdfast.harness.driver.failover import FailingOver
+from holdfast.harness.driver.maintenance import Maintaining
 from holdfast.harness.driver.rolling import Restarting, Upgrading
 
 if TYPE_CHECKING:
@@ -338,4 +341,6 @@ OPERATIONS: Mapping[str, Callable[[Servers, str], Operation]] = {
     UPGRADE: Upgrading,
     HANDOVER: FailingOver,
     FORCE: FailingOver,
+    COMPACT: Maintaining,
+    DEFRAGMENT: Maintaining,
 }

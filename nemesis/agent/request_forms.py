@@ -11,7 +11,7 @@ from holdfast.nemesis.agent.links.link_faults import ACTS as LINK_ACTS
 from holdfast.nemesis.agent.links.rules import ALL_PPM, ANSWERS
 from holdfast.nemesis.agent.request_errors import Refused
 from holdfast.nemesis.agent.tracing.call_tracer import ACTS
-from holdfast.nemesis.agent.tracing.failpoints import HOLDS
+from holdfast.nemesis.agent.tracing.failpoints import HOLDS, THENS
 from holdfast.nemesis.agent.tracing.watched_calls import CALLS
 
 MISSING = object()
@@ -189,6 +189,7 @@ REQUESTS: dict[str, Form] = {
             "nodes": NODES,
             "function": ("a name", MISSING),
             "hold": ("a name", HOLDS[0]),
+            "then": ("a name", THENS[0]),
         },
     ),
     "freeze": Form(

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from holdfast.clusters.systems.etcd import client as adapter
+from holdfast.clusters.systems.etcd import membership, system
 from holdfast.clusters.systems.etcd.json_gateway import NoAnswer, NotSent, Refused, Server, refusal
 from holdfast.clusters.systems.etcd.system import SYSTEM, status
 from holdfast.harness.core.clock import SECOND
@@ -41,7 +42,10 @@ async def against(answers: list[bytes], talk: Callable[[Server], Awaitable[Any]]
         seen += 1
         number = seen
         while answers:
-            head = await reader.readuntil(b"\r\n\r\n")
+            try:
+                head = await reader.readuntil(b"\r\n\r\n")
+            except asyncio.IncompleteReadError:
+                break  # The client has closed it.
             length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
             await reader.readexactly(length)
             connections.append(number)
@@ -139,10 +143,12 @@ class Script:
     def __init__(self, answers: Mapping[str, list[Any]]) -> None:
         self.answers = {path: list(said) for path, said in answers.items()}
         self.asked: list[str] = []
+        self.bodies: list[Mapping[str, Any]] = []
 
     async def ask(self, path: str, body: Mapping[str, Any], within_s: float) -> Any:
         name = path.rsplit("/", 1)[1]
         self.asked.append(name)
+        self.bodies.append(body)
         said = self.answers[name]
         answer = said.pop(0) if len(said) > 1 else said[0]
         if isinstance(answer, float):
@@ -151,6 +157,13 @@ class Script:
         if isinstance(answer, Exception):
             raise answer
         return answer
+
+    async def first(
+        self, path: str, body: Mapping[str, Any], within_s: float, wanted: Callable[[Any], bool]
+    ) -> Any:
+        said = await self.ask(path, body, within_s)
+        assert wanted(said)
+        return said
 
     def close(self) -> None:
         pass
@@ -235,9 +248,146 @@ def test_a_lease_that_is_gone_says_who_is_not_the_owner() -> None:
     assert asyncio.run(made.release(grant)).outcome is Status.NOT_OWNER
 
 
+def again(script: Script) -> tuple[Answer, Answer, Answer]:
+    """(release, renewal after it, next acquire) of a client that was granted a lock and reuses its
+    lease."""
+    first, made = acquired(script, SECOND, leases="reused")
+    grant = Grant(lock="db", attempt=9, token=first.token, ttl_ns=2 * SECOND, granted_at_ns=0)
+
+    async def go_on() -> tuple[Answer, Answer, Answer]:
+        released = await made.release(grant)
+        renewed = await made.renew(grant, ttl_ns=SECOND)
+        mode = Mode.EXCLUSIVE
+        taken = await made.acquire("db", attempt=10, ttl_ns=SECOND, wait_ns=SECOND, mode=mode)
+        await asyncio.sleep(0)  # what it does in the background begins
+        await made.close()
+        return released, renewed, taken
+
+    return asyncio.run(go_on())
+
+
+def test_a_lease_is_reused_and_its_release_deletes_the_own_key_only() -> None:
+    script = Script({"grant": [LEASE], "txn": [WON], "keepalive": [{"result": {"TTL": "2"}}]})
+    released, renewed, taken = again(script)
+    assert (released.outcome, taken.outcome, taken.token) == (Status.OK, Status.OK, 6)
+    assert renewed.outcome is Status.INFO, "the lease lives, and says nothing about the key"
+    assert script.asked == ["grant", "txn", "txn", "keepalive", "txn"]
+    assert script.bodies[2]["compare"][0]["createRevision"] == "6"
+
+
+@pytest.mark.parametrize(
+    ("said", "outcome", "revoked"),
+    [
+        ({"header": {"revision": "9"}}, Status.NOT_OWNER, False),
+        (NoAnswer("reset"), Status.INFO, True),
+    ],
+)
+def test_a_lease_is_not_reused_after_a_release_that_was_not_done(
+    said: Any, outcome: Status, revoked: bool
+) -> None:
+    script = Script({"grant": [LEASE], "txn": [WON, said, WON], "revoke": [{}]})
+    released, _, taken = again(script)
+    assert (released.outcome, taken.outcome) == (outcome, Status.OK)
+    assert script.asked.count("grant") == 2
+    assert ("revoke" in script.asked) == revoked
+
+
+def test_a_waiter_that_watches_asks_again_when_the_key_is_deleted() -> None:
+    script = Script(
+        {"grant": [LEASE], "txn": [TAKEN, WON], "watch": [{"result": {"events": [{}]}}]}
+    )
+    answer, _ = acquired(script, 5 * SECOND, wake="watch")
+    assert (answer.outcome, answer.token) == (Status.OK, 6)
+    assert script.asked == ["grant", "txn", "watch", "txn"]
+    create = script.bodies[2]["create_request"]
+    assert (create["startRevision"], create["filters"]) == ("6", ["NOPUT"])
+
+
+def test_a_watch_without_an_answer_is_followed_by_one_more_look() -> None:
+    lost = NoAnswer("reset")
+    script = Script({"grant": [LEASE], "txn": [TAKEN, WON], "watch": [lost], "revoke": [{}]})
+    assert acquired(script, 5 * SECOND, wake="watch")[0].outcome is Status.OK
+    script = Script({"grant": [LEASE], "txn": [TAKEN], "watch": [0.1], "revoke": [{}]})
+    assert acquired(script, SECOND // 10, wake="watch")[0].outcome is Status.FAIL
+    assert script.asked.count("txn") == 1
+
+
+def test_the_first_wanted_message_of_a_stream_is_returned() -> None:
+    parts = [b'{"result":{"created":true}}\n{"resu', b'lt":{"canceled":true}}\n']
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    stream = head + b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in parts)
+
+    async def talk(server: Server) -> None:
+        said = await server.first("/v3/watch", {}, 5, adapter._over)
+        assert said == {"result": {"canceled": True}}
+        with pytest.raises(Refused, match="no leader"):
+            await server.first("/v3/watch", {}, 5, adapter._over)
+        with pytest.raises(NoAnswer, match="has ended"):
+            await server.first("/v3/watch", {}, 5, adapter._over)
+        with pytest.raises(NoAnswer):
+            await server.first("/v3/watch", {}, 5, adapter._over)
+        with pytest.raises(NoAnswer):
+            await server.first("/v3/watch", {}, SILENCE_S, adapter._over)
+
+    refused = head + b'22\r\n{"error":{"message":"no leader"}}\n\r\n'
+    long = head + b"fffffff\r\n"
+    answers = [stream, refused, head + b"0\r\n\r\n", long, head]
+    assert len(asyncio.run(against(answers, talk))) == 5
+
+
+def test_a_reused_lease_that_has_ended_is_replaced() -> None:
+    script = Script({"grant": [LEASE], "txn": [WON], "keepalive": [{"result": {}}]})
+    _, _, taken = again(script)
+    assert taken.outcome is Status.OK
+    assert script.asked == ["grant", "txn", "txn", "keepalive", "grant", "txn"]
+
+
+@pytest.mark.parametrize(
+    ("said", "requests"),
+    [([{}], 1), ([NoAnswer("timeout"), Refused("etcdserver: not leader")], 2)],
+)
+def test_a_handover_is_done_once_the_leader_refuses_as_another_s(
+    said: list[Any], requests: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    members = {"members": [{"ID": "7", "name": "n2"}]}
+    script = Script({"list": [members], "transfer-leadership": said})
+    monkeypatch.setattr(membership, "Server", lambda address, port: script)
+    monkeypatch.setattr(membership, "AGAIN_S", 0.0)
+    asyncio.run(membership.transfer("127.0.0.1", ["n2"]))
+    assert script.asked == ["list", *["transfer-leadership"] * requests]
+
+
+def test_a_handover_without_another_member_that_responds_is_refused() -> None:
+    servers = [Node(name=f"n{n}", role="server", address="127.0.0.1") for n in (1, 2)]
+    with pytest.raises(EnvironmentFailed, match="no other member responds"):
+        asyncio.run(SYSTEM.fail_over(servers[0], servers, {}, "handover"))
+
+
+def test_the_present_revision_is_compacted_and_a_file_defragmented(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sizes = [{"header": {"revision": "41"}, "dbSize": size} for size in ("900", "300")]
+    script = Script({"status": [*sizes], "compaction": [{}], "defragment": [{}]})
+    monkeypatch.setattr(membership, "Server", lambda address, port: script)
+    monkeypatch.setattr(system, "Server", lambda address, port: script)
+    node = Node(name="n1", role="server", address="127.0.0.1")
+    sized = asyncio.run(SYSTEM.maintain(node, {}, "defragment"))
+    assert sized == {"bytes before": 900, "bytes after": 300}
+    assert asyncio.run(SYSTEM.maintain(node, {}, "compact")) == {"revision": 41}
+    assert script.bodies[-1] == {"revision": "41"}
+    script.answers["compaction"] = [Refused("mvcc: required revision has been compacted")]
+    with pytest.raises(EnvironmentFailed, match="compaction failed: mvcc: required revision"):
+        asyncio.run(SYSTEM.maintain(node, {}, "compact"))
+    script.answers["status"] = [NoAnswer("timeout")]
+    with pytest.raises(EnvironmentFailed, match="n1 does not respond"):
+        asyncio.run(SYSTEM.maintain(node, {}, "compact"))
+
+
 def test_options_and_places_that_cannot_be_are_explained(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="invalid lock=rpx: expected one of transaction, rpc"):
         SYSTEM.promises({"lock": "rpx"})
+    with pytest.raises(UsageError, match="leases=reused needs lock=transaction"):
+        SYSTEM.promises({"lock": "rpc", "leases": "reused"})
     place = Place(run_id="r", run_dir=tmp_path, shared=(SOURCES,), label="r")
     nodes = [Node(name=f"n{n}", role="server", address=f"127.9.0.{n}") for n in (1, 2)]
     with pytest.raises(EnvironmentFailed, match="--backend docker, or --nodes 1"):

@@ -68,6 +68,8 @@ def planned(
             planned("manual-failover", "redis-sentinel", backend="local"),
             "its sentinels promote the rep",
         ),
+        (planned("compact", "redis"), "redis: its servers have no such command"),
+        (planned("defragment", "etcd", backend="docker"), "servers must run on this machine"),
         (planned("manual-failover", "etcd", via="force"), "by election only: use via=handover"),
         (planned("manual-failover", "etcd", via="copy"), "unknown value 'copy'"),
         (planned("manual-failover", "etcd", target="holder"), "target 'holder' is no server"),
@@ -268,3 +270,20 @@ def test_a_server_that_does_not_lead_hands_nothing_over() -> None:
     (fault,) = run.faults().itertuples()
     assert not fault.effective
     assert run.verdicts["mutual-exclusion"] == hf.Verdict.UNKNOWN
+
+
+@pytest.mark.real_server
+@pytest.mark.usefixtures("here")
+def test_etcd_is_compacted_and_defragmented_under_a_lock_in_use() -> None:
+    needs.binary("etcd")
+    needs.namespaces()
+    run = hf.run(
+        system="etcd", backend="local", time="4s", seed=1, lease="2s",
+        nemesis="compact:at=1s,for=1s,defragment:target=n1,at=2s,for=1s",
+    )  # fmt: skip
+    compacted, defragmented = run.faults().itertuples()
+    assert compacted.effective and defragmented.effective
+    (server,) = compacted.nodes
+    assert compacted.evidence[server]["revision"] > 1
+    assert defragmented.evidence["n1"]["bytes before"] > 0
+    assert list(run.judgement["problems"]) == []

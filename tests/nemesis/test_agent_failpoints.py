@@ -164,6 +164,28 @@ def test_a_program_that_is_killed_meanwhile_is_to_be_started_again(built: dict[s
         assert (healed["effective"], healed["restart"]) == (False, ["n1"])
 
 
+@pytest.mark.parametrize("hold", ["thread", "all"])
+def test_a_held_program_can_be_killed_there_and_is_to_be_started_again(
+    built: dict[str, Path], hold: str
+) -> None:
+    with stepping(built["moved"]) as (steps, agent):
+        words = {"function": "other_step", "hold": hold, "then": "kill"}
+        agent.do("failpoint", fault="f1", nodes=["n1"], **words)
+        assert held(agent)
+        healed = agent.do("heal", fault="f1")
+        assert steps.process.wait() == -signal.SIGKILL
+        assert (healed["effective"], healed["restart"]) == (True, ["n1"])
+        assert healed["killed"] == {"n1": {str(steps.process.pid): "gone"}}
+
+
+def test_a_program_that_does_not_call_the_function_is_not_killed(built: dict[str, Path]) -> None:
+    with stepping(built["fixed"]) as (steps, agent):
+        agent.do("failpoint", fault="f1", nodes=["n1"], function="main", then="kill")
+        healed = agent.do("heal", fault="f1")
+        assert (healed["effective"], healed["killed"], healed["restart"]) == (False, {}, [])
+        steps.go_on()
+
+
 def test_the_end_of_the_agent_lets_the_thread_go_on(built: dict[str, Path]) -> None:
     with running(str(built["moved"])) as process:
         steps = Steps(process)
@@ -179,6 +201,7 @@ def test_a_function_that_is_not_there_is_refused_with_similar_ones(built: dict[s
         words = {"fault": "f1", "nodes": ["n1"]}
         assert "similar: first_step" in agent.error("failpoint", function="step.first", **words)
         assert "known: thread" in agent.error("failpoint", function="main", hold="one", **words)
+        assert "known: resume" in agent.error("failpoint", function="main", then="wait", **words)
         steps.go_on()
     with stepping(built["stripped"]) as (steps, agent):
         assert "has no function" in agent.error("failpoint", function="first_step", **words)

@@ -122,6 +122,32 @@ def test_in_fifteen_seconds_every_nemesis_strikes_twice_with_quiet_between(name:
 
 
 @pytest.mark.parametrize("name", ENTRIES)
+def test_one_fault_can_be_asked_for_at_a_time(name: str) -> None:
+    for seed in range(5):
+        (fault,) = draw(name, {"at": "4s", "for": "3s"}, seed=seed)
+        assert (fault.at_ns, fault.for_ns) == (4 * S, 3 * S)
+    (fault,) = draw(name, {"at": "0s", "lease": "2s"})
+    assert fault.at_ns == 0 and fault.for_ns >= 3 * S
+    with pytest.raises(UsageError, match="at is for one fault, every for many"):
+        draw(name, {"at": "4s", "every": "5s"})
+    with pytest.raises(UsageError, match="at=14s with for=3s: the fault must end within 15s"):
+        draw(name, {"at": "14s", "for": "3s"})
+    with pytest.raises(UsageError, match="option at"):
+        draw(name, {"at": "4"})
+
+
+def test_faults_at_a_time_are_not_spread() -> None:
+    first, second = ("pause", {"at": "4s", "for": "1s"}), ("kill", {"at": "4s", "for": "2s"})
+    faults = draw_all([first, second, first], ENTRIES, 1, 15 * S)
+    assert [(fault.do, fault.at_ns) for fault in faults] == [
+        ("kill", 4 * S), ("pause", 4 * S), ("pause", 4 * S),
+    ]  # fmt: skip
+    waiting = ("pause", {"at": "4s", "for": "1s", "when": "acquire:ok", "within": "11s"})
+    with pytest.raises(UsageError, match="must end within 4s"):
+        draw_all([waiting], ENTRIES, 1, 15 * S)
+
+
+@pytest.mark.parametrize("name", ENTRIES)
 def test_a_plan_depends_on_the_seed_alone(name: str) -> None:
     assert draw(name, seed=3) == draw(name, seed=3)
     assert draw(name, seed=3) != draw(name, seed=4)
@@ -328,7 +354,7 @@ def test_a_failpoint_needs_its_function() -> None:
     options = {"function": "lease.New", "hold": "all"}
     (fault, *_) = failpoint.NEMESIS.draw(random.Random(1), options, 60 * SECOND)
     (request,) = failpoint.NEMESIS.requests(replace(fault, target="n2"), view(), random.Random(1))
-    assert request.args == {"fault": fault.id, "nodes": ["n2"], **options}
+    assert request.args == {"fault": fault.id, "nodes": ["n2"], **options, "then": "resume"}
     assert checked({"id": 1, "do": request.do, **request.args})
 
 

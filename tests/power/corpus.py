@@ -65,6 +65,8 @@ def tried(words: str, seed: int, breaks: str) -> Try:
 def versions(words: Sequence[str], libraries: Iterable[str]) -> list[str]:
     """What the runs of a command used: packages of servers, the interpreter, the libraries."""
     named = [word.removeprefix("via=") for word in words]
+    if any(word.startswith("version=") for word in words):
+        named = []  # Its servers are among the libraries.
     found = [_installed(DEBIAN[name]) for name in dict.fromkeys(named) if name in DEBIAN]
     return [*filter(None, found), f"CPython {platform.python_version()}", *libraries]
 

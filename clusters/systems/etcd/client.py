@@ -5,6 +5,11 @@ lease, if it does not exist; its create revision is the token, and waiting is po
 server's own Lock call, which queues and returns when it is the caller's turn; the token is the
 revision of that response, at which the attempt was first in the queue.
 
+Each attempt has a new lease, which its release revokes. With `leases=reused` the release only
+deletes the key, and the next acquire keeps the lease alive and takes it again, as a session of
+etcd's own client library does: an acquire is then a single write. With `wake=watch` a waiter does
+not poll but watches the key from the revision after the one at which it was held.
+
 An acquire that does not succeed is undone: its lease is revoked, and with it every later effect of
 it in the server. Only if even that gets no response, the outcome is unknown.
 """
@@ -50,6 +55,8 @@ TRY_S = 0.3
 POLL_S = (0.01, 0.05)
 """between two polls, sampled uniformly"""
 PAUSE_S = 0.05
+WATCH_S = 30.0
+"""longest watch, after which the key is looked at once more"""
 FOREVER_S = 3600.0
 
 
@@ -82,10 +89,14 @@ class EtcdClient:
         self._at = setup.process % max(1, len(self._servers))
         self._rpc = setup.options.get("lock") == "rpc"
         self._idle = setup.options.get("waiting") == "idle"
+        self._watches = setup.options.get("wake") == "watch"
+        self._reuse = setup.options.get("leases") == "reused"
         self._rng = stream(setup.seed, "etcd client", setup.process)
         self._call_s = max(1.0, setup.lease_ns / 3e9)
         self._held: dict[int, tuple[Lease, str]] = {}
         self._dead: set[int] = set()
+        self._spare: Lease | None = None
+        self._released: set[int] = set()
         self._background = Background()
 
     async def open(self) -> None:
@@ -103,7 +114,7 @@ class EtcdClient:
         until_s = self._until(limit_s)
         while True:
             try:
-                lease = await self._grant(ttl_ns, until_s)
+                lease = await self._lease(ttl_ns, until_s)
             except (NotSent, NoAnswer, Refused) as error:
                 return Answer(outcome=Status.FAIL, error=f"no lease: {_said(error)}")
             turn = Turn(lock=lock, attempt=attempt, lease=lease, until_s=until_s)
@@ -119,6 +130,9 @@ class EtcdClient:
     async def renew(self, grant: Grant, *, ttl_ns: int) -> Answer:
         """Keeps the lease alive; an ok proves that lease and key existed without a break."""
         lease, _ = self._held[grant.attempt]
+        if self._reuse and grant.attempt in self._released:
+            # The lease may live on without the key: it says nothing about this hold any more.
+            return Answer(outcome=Status.INFO, error="its release was sent")
         try:
             ttl_s = await self._keep_alive(lease, self._until(self._call_s))
         except (NotSent, NoAnswer, Refused) as error:
@@ -129,6 +143,8 @@ class EtcdClient:
 
     async def release(self, grant: Grant) -> Answer:
         """Revokes the lease, and the key with it; with `lock=rpc` calls Unlock on the key."""
+        if self._reuse:
+            return await self._give_back(grant)
         lease, key = self._held[grant.attempt]
         if self._rpc:
             path, body = "/v3/lock/unlock", {"key": key}
@@ -143,6 +159,30 @@ class EtcdClient:
         if self._rpc or answer.outcome not in (Status.OK, Status.NOT_OWNER):
             self._background.start(self._end(lease))
         return answer
+
+    async def _give_back(self, grant: Grant) -> Answer:
+        """Deletes the key if it is still this attempt's, and keeps the lease for the next acquire.
+
+        Where that is not certain, the lease is revoked: no late request with it takes effect then.
+        """
+        lease, key = self._held[grant.attempt]
+        self._released.add(grant.attempt)
+        own = {
+            "key": key,
+            "target": "CREATE",
+            "result": "EQUAL",
+            "createRevision": str(grant.token),
+        }
+        body = {"compare": [own], "success": [{"requestDeleteRange": {"key": key}}]}
+        try:
+            said = await self._ask("/v3/kv/txn", body, self._until(self._call_s), again=False)
+        except (NotSent, NoAnswer, Refused) as error:
+            self._background.start(self._end(lease))
+            return _meant(error)
+        if not said.get("succeeded"):
+            return Answer(outcome=Status.NOT_OWNER, error="the key is gone, or another attempt's")
+        self._spare = lease
+        return Answer(outcome=Status.OK)
 
     async def close(self) -> None:
         """Closes the connections; leases expire."""
@@ -187,11 +227,32 @@ class EtcdClient:
             if once or self._until(pause_s) >= turn.until_s:
                 return Answer(outcome=Status.FAIL)
             self._setup.tell(Op.WAITING, attempt=turn.attempt, lock=turn.lock, res=-1)
+            if self._watches:
+                await self._woken(turn, key, number(said["header"], "revision") + 1)
+                kept_s = self._until(0)
+                if self._until(pause_s) >= turn.until_s:
+                    return Answer(outcome=Status.FAIL)
+                continue
             await asyncio.sleep(pause_s)
             if self._until(0) > kept_s + lease.ttl_s / 3:
                 kept_s = self._until(0)
                 if await self._keep_alive(lease, turn.until_s) <= 0:
                     return Answer(outcome=Status.FAIL, error="the lease ended during the wait")
+
+    async def _woken(self, turn: Turn, key: str, revision: int) -> None:
+        """Until the key is deleted at this revision or later, or its watch ends, while the lease is
+        kept alive."""
+        create = {"key": key, "startRevision": str(revision), "filters": ["NOPUT"]}
+        within_s = min(WATCH_S, max(0.0, turn.until_s - self._until(0)))
+        body: Body = {"create_request": create}
+        alive = asyncio.ensure_future(self._watch(turn))
+        try:
+            await self._servers[self._at].first("/v3/watch", body, within_s, _over)
+        except (NotSent, NoAnswer):
+            self._next()
+            await asyncio.sleep(PAUSE_S)
+        finally:
+            alive.cancel()
 
     async def _queue(self, turn: Turn, once: bool) -> Answer:
         """One Lock call, on one server, while its lease is watched."""
@@ -231,6 +292,14 @@ class EtcdClient:
                 return
 
     # Leases
+
+    async def _lease(self, ttl_ns: int, until_s: float) -> Lease:
+        """That of an earlier hold, if it can be kept alive and is long enough; else a new one."""
+        lease, self._spare = self._spare, None
+        long_enough = lease is not None and lease.ttl_s * SECOND >= ttl_ns
+        if lease and long_enough and await self._keep_alive(lease, until_s) > 0:
+            return lease
+        return await self._grant(ttl_ns, until_s)
 
     async def _grant(self, ttl_ns: int, until_s: float) -> Lease:
         """A new lease. A grant without a response leaves an unused lease, which is harmless."""
@@ -294,6 +363,12 @@ class EtcdClient:
 
     def _until(self, seconds: float) -> float:
         return asyncio.get_running_loop().time() + seconds
+
+
+def _over(said: Body) -> bool:
+    """Whether a message of a watch has an event, or ends it."""
+    result = said.get("result", {})
+    return bool(result.get("events")) or bool(result.get("canceled"))
 
 
 def _granted(said: Body, lease: Lease) -> Answer:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 from holdfast.harness.core.json_value import Json
@@ -62,6 +62,29 @@ class Server:
             raise Refused(said)
         return answer
 
+    async def first(
+        self, path: str, body: Mapping[str, Json], within_s: float, wanted: Callable[[Body], bool]
+    ) -> Body:
+        """The first wanted message of a response that has no end. Errors: NotSent, NoAnswer,
+        Refused."""
+        until_s = asyncio.get_running_loop().time() + within_s
+        reader, writer = await self._connection(until_s)
+        try:
+            async with asyncio.timeout_at(until_s):
+                writer.write(request(self._address, path, body))
+                await writer.drain()
+                status, _ = await _head(reader)
+                async for said in _messages(reader):
+                    if refusal(status, said):
+                        raise Refused(refusal(status, said))
+                    if wanted(said):
+                        return said
+        except (OSError, EOFError, ValueError, LookupError, asyncio.LimitOverrunError) as error:
+            raise NoAnswer(f"{type(error).__name__}: {error}") from error
+        finally:
+            writer.close()
+        raise NoAnswer("the response has ended")
+
     def close(self) -> None:
         """Closes the idle connections."""
         for _, writer in self._idle:
@@ -95,12 +118,7 @@ def request(host: str, path: str, body: Mapping[str, Json]) -> bytes:
 
 async def response(reader: asyncio.StreamReader) -> tuple[int, Body, bool]:
     """(status, JSON object, whether the connection can be used again). Errors: ValueError, EOF."""
-    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
-    status = int(head[0].split(" ", 2)[1])
-    fields = {}
-    for line in head[1:]:
-        name, _, value = line.partition(":")
-        fields[name.strip().lower()] = value.strip().lower()
+    status, fields = await _head(reader)
     if fields.get("transfer-encoding") == "chunked":
         content = await _chunks(reader)
     elif "content-length" in fields:
@@ -111,6 +129,29 @@ async def response(reader: asyncio.StreamReader) -> tuple[int, Body, bool]:
     if not isinstance(answer, dict):
         raise ValueError("an answer that is no JSON object")
     return status, answer, fields.get("connection") != "close"
+
+
+async def _head(reader: asyncio.StreamReader) -> tuple[int, Mapping[str, str]]:
+    """(status, fields by their names in lower case) of a response."""
+    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+    fields = {}
+    for line in head[1:]:
+        name, _, value = line.partition(":")
+        fields[name.strip().lower()] = value.strip().lower()
+    return int(head[0].split(" ", 2)[1]), fields
+
+
+async def _messages(reader: asyncio.StreamReader) -> AsyncIterator[Body]:
+    """The JSON objects of a chunked body, which has one per line."""
+    rest = b""
+    while size := int((await reader.readuntil(b"\r\n")).split(b";")[0], 16):
+        if len(rest) + size > MOST_BYTES:
+            raise ValueError("a message that is too long")
+        rest += await reader.readexactly(size)
+        await reader.readexactly(2)
+        *lines, rest = rest.split(b"\n")
+        for line in lines:
+            yield json.loads(line)
 
 
 async def _chunks(reader: asyncio.StreamReader) -> bytes:

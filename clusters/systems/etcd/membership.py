@@ -1,4 +1,5 @@
-"""An operator's requests to an etcd cluster by its JSON gateway: members, and empty writes."""
+"""An operator's requests to an etcd cluster by its JSON gateway: members, leadership, compaction,
+defragmentation, and empty writes."""
 
 from __future__ import annotations
 
@@ -18,8 +19,10 @@ from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.json_value import Json
 
 WITHIN_S = 2.0
+MAINTAINED_S = 5.0
 TRIES = 10
 AGAIN_S = 0.3
+NOT_LEADER = "etcdserver: not leader"
 KEY, AT_ONCE = "holdfast-advance", 32
 
 
@@ -41,13 +44,41 @@ async def add(peer_url: str, others: Sequence[str]) -> str:
 
 async def transfer(leader: str, others: Sequence[str]) -> None:
     """Transfers the leadership to the first member with one of these names. Errors:
-    EnvironmentFailed."""
+    EnvironmentFailed.
+
+    A leader may transfer it and give no response, and refuses the repeated request as another
+    member's: then nothing is left to request.
+    """
     members = (await _ask([leader], "/v3/cluster/member/list", {})).get("members", [])
     ids = {one.get("name"): str(one["ID"]) for one in members}
     to = next((ids[name] for name in others if name in ids), None)
     if to is None:
         raise EnvironmentFailed("etcd: there is no other member")
-    await _ask([leader], "/v3/maintenance/transfer-leadership", {"targetID": to})
+    path = "/v3/maintenance/transfer-leadership"
+    await _ask([leader], path, {"targetID": to}, done=NOT_LEADER)
+
+
+async def compact(address: str, revision: int) -> None:
+    """Compacts the history up to a revision; its data are deleted after the response. Errors:
+    EnvironmentFailed."""
+    await _once(address, "/v3/kv/compaction", {"revision": str(revision)})
+
+
+async def defragment(address: str) -> None:
+    """Rewrites the file of one member, which does nothing else meanwhile. Errors:
+    EnvironmentFailed."""
+    await _once(address, "/v3/maintenance/defragment", {})
+
+
+async def _once(address: str, path: str, body: Mapping[str, Json]) -> Body:
+    """The response to a request that is sent once."""
+    server = Server(address, PORT)
+    try:
+        return await server.ask(path, body, MAINTAINED_S)
+    except (NotSent, NoAnswer, Refused) as error:
+        raise EnvironmentFailed(f"etcd: {path.rpartition('/')[2]} failed: {error}") from error
+    finally:
+        server.close()
 
 
 async def write(addresses: Sequence[str], times: int) -> None:
@@ -58,15 +89,24 @@ async def write(addresses: Sequence[str], times: int) -> None:
         await asyncio.gather(*(_ask(addresses, "/v3/kv/put", key) for _ in range(share)))
 
 
-async def _ask(others: Sequence[str], path: str, body: Mapping[str, Json]) -> Body:
-    """The response of the first member that carries it out; retried while there is no leader."""
+async def _ask(
+    others: Sequence[str], path: str, body: Mapping[str, Json], *, done: str = ""
+) -> Body:
+    """The response of the first member that carries it out; retried while there is no leader.
+
+    done   the refusal after which there is nothing left to do
+    """
     why = "no other member"
     for _ in range(TRIES):
         for address in others:
             server = Server(address, PORT)
             try:
                 return await server.ask(path, body, WITHIN_S)
-            except (NotSent, NoAnswer, Refused) as error:
+            except Refused as error:
+                why = str(error)
+                if done and why == done:
+                    return {}
+            except (NotSent, NoAnswer) as error:
                 why = str(error)
             finally:
                 server.close()

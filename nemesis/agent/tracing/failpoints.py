@@ -24,6 +24,7 @@ from holdfast.nemesis.agent.tracing.tracer import Caught, Tracer, trace_all
 
 BREAKPOINT = b"\xcc"
 HOLDS = ("thread", "all")
+THENS = ("resume", "kill")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -94,14 +95,23 @@ class Failpoints:
     def __init__(self, world: World) -> None:
         self._world = world
         self._tracers: dict[str, dict[str, FunctionTracer]] = {}
+        self._then: dict[str, str] = {}
 
     def inject(self, fault: str, args: Mapping[str, Any]) -> Evidence:
         """Sets the breakpoint in each node. Errors: Refused."""
         if args["hold"] not in HOLDS:
             raise Refused(f"failpoint: unknown hold {args['hold']!r} (known: {', '.join(HOLDS)})")
+        if args["then"] not in THENS:
+            raise Refused(f"failpoint: unknown then {args['then']!r} (known: {', '.join(THENS)})")
         missing = unsupported()
         if missing:
             raise Refused(f"failpoint: {missing}")
+        for name in args["nodes"]:
+            # Read before its threads are stopped: the program would stand still for so long.
+            for process in processes.tree(self._world.node(name).roots):
+                with suppress(OSError, NotAProgram):
+                    in_process(process.pid, args["function"])
+        self._then[fault] = args["then"]
         self._tracers[fault] = {
             name: FunctionTracer(
                 roots=self._world.node(name).roots, function=args["function"], hold=args["hold"]
@@ -113,27 +123,49 @@ class Failpoints:
 
     def observe(self, fault: str) -> Evidence:
         """The threads that are held; effective while one is, or all where that was asked for."""
-        held: dict[str, bool] = {}
-        caught: dict[str, Evidence] = {}
-        for node, tracer in self._tracers.get(fault, {}).items():
-            if not tracer.held:
-                continue
-            caught[node] = {
+        held = self._held(fault)
+        caught: dict[str, Evidence] = {
+            node: {
                 "function": tracer.caught[0].call,
                 "thread": tracer.held,
                 "t_ns": tracer.caught[0].t_ns,
             }
+            for node, tracer in self._tracers.get(fault, {}).items()
+            if node in held
+        }
+        return {"effective": any(held.values()), "held": held, "caught": caught}
+
+    def _held(self, fault: str) -> dict[str, bool]:
+        """Node -> whether it is stopped as asked for, of those that have called the function."""
+        held: dict[str, bool] = {}
+        for node, tracer in self._tracers.get(fault, {}).items():
+            if not tracer.held:
+                continue
             letters = [processes.state(one) for one in self._world.living(node)]
             stopped = _letter(tracer.held) in processes.STOPPED
             if tracer.hold == "all":
                 stopped = stopped and set(letters) <= {"T", "gone"}
             held[node] = stopped
-        return {"effective": any(held.values()), "held": held, "caught": caught}
+        return held
 
     def heal(self, fault: str) -> Evidence:
-        """The held threads go on, the breakpoints are gone; `restart` names the nodes that died."""
+        """The held threads go on, or are killed with their nodes, and the breakpoints are gone;
+        `restart` names the nodes that died.
+
+        A node without a held thread is not killed. Its tracer lives on until it has reaped the
+        threads, which would keep the ports of the program otherwise.
+        """
+        held = self._held(fault)
         evidence = self.observe(fault)
         traced = self._tracers.pop(fault)
+        if self._then.pop(fault) == "kill":
+            killed = {
+                node: {str(one.pid): state for one, state in processes.end(tracer.roots).items()}
+                for node, tracer in traced.items()
+                if held.get(node)
+            }
+            states = {state for node in killed.values() for state in node.values()}
+            evidence |= {"killed": killed, "effective": states == {"gone"}}
         for tracer in traced.values():
             tracer.end()
         return {**evidence, "restart": [one for one in traced if not self._world.living(one)]}

@@ -399,6 +399,8 @@ _NEMESES = {
     "rolling-restart": "kill and start all servers, one after the other",
     "manual-failover": "make another server the leader, as an operator does",
     "rolling-upgrade": "start all servers with another release, one after the other",
+    "compact": "compact the history of the service, as an operator does",
+    "defragment": "defragment the file of a server, as an operator does",
 }
 """Nemesis -> its summary; it is NEMESIS of the module of its name."""
 NEMESES: Table[NemesisRow] = Table(

@@ -18,6 +18,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     cited    where it was reported
     fixed    release in which it is fixed, "" if unknown; clean: (k, n) violated with it
     quick    `make test-long` reproduces it
+    clean_command  the command with the fixed release, where the name of the package is not in it
     """
 
     package: str
@@ -29,6 +30,11 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     fixed: str = ""
     clean: tuple[int, int] = (0, 0)
     quick: bool = False
+    clean_command: str = ""
+
+    def without_bug(self) -> str:
+        """The command with the release in which it is fixed."""
+        return self.clean_command or self.command.replace(self.package, self.fixed)
 
 
 FINDINGS = msgspec.toml.decode(
@@ -83,9 +89,11 @@ def page() -> str:
         "# Bugs reproduced in published packages",
         "",
         "Generated from `catalogue/findings.toml`; `holdfast list findings` is the short form.",
-        "Packages are unmodified, and no command contains knowledge of the bug. *Reproduced* is",
-        "the number of violated runs, each with another seed, on a busy machine; *last shown* is",
-        "when `make corpus` ran the command again, and in how many of its runs it showed.",
+        "Packages are unmodified, and no command contains knowledge of the bug, except that those",
+        "of servers may name a function at which a thread is held ([how](servers.md)).",
+        "*Reproduced* is the number of violated runs, each with another seed, on a busy machine;",
+        "*last shown* is when `make corpus` ran the command again, and in how many of its runs it",
+        "showed.",
         "Locks with a lease promise nothing after its end, so overlaps are judged within the",
         "claimed time only. If no fixed release is listed, we know of none.",
         "",

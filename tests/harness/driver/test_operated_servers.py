@@ -12,7 +12,8 @@ import pytest
 
 from holdfast.harness.core.clock import now_ns
 from holdfast.harness.core.errors import EnvironmentFailed
-from holdfast.harness.core.fault_traits import FORCE, HANDOVER
+from holdfast.harness.core.fault_traits import COMPACT, DEFRAGMENT, FORCE, HANDOVER
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.driver import failover, operations
 from holdfast.harness.driver.cluster import Cluster
@@ -36,6 +37,7 @@ class Database(Service):
     serves: dict[str, str] = field(default_factory=dict)
     follows: list[str] = field(default_factory=list)
     failed_over: list[Any] = field(default_factory=list)
+    maintained: list[tuple[str, str]] = field(default_factory=list)
 
     def command(
         self, node: Node, servers: Sequence[Node], place: Place, options: Mapping[str, str]
@@ -72,6 +74,14 @@ class Database(Service):
         self, leader: Node, servers: Sequence[Node], options: Mapping[str, str], how: str
     ) -> None:
         self.failed_over.append((leader.name, [node.name for node in servers], how))
+
+    async def maintain(
+        self, server: Node, options: Mapping[str, str], what: str
+    ) -> Mapping[str, Json]:
+        if server.name in self.silent:
+            raise EnvironmentFailed(f"{server.name} does not respond")
+        self.maintained.append((server.name, what))
+        return {"revision": len(self.maintained)}
 
 
 @dataclass
@@ -256,3 +266,23 @@ def test_a_failover_after_which_no_other_server_leads_has_no_effect(
     operated.service.follows = [follows]
     (during,) = operated.carry_out(fail_over(HANDOVER, "n2"))
     assert (during["effective"], during["leader after"]) == (False, follows)
+
+
+@pytest.mark.parametrize("what", [COMPACT, DEFRAGMENT])
+def test_maintenance_is_requested_of_each_server_and_reported(
+    operated: Operated, what: str
+) -> None:
+    begun_ns = now_ns()
+    during, after = operated.carry_out(fail_over(what, "n1", "n3"), HEAL)
+    assert operated.service.maintained == [("n1", what), ("n3", what)]
+    first, last = during.pop("operated_ns")
+    assert begun_ns <= first <= last <= now_ns()
+    reported = {"n1": {"revision": 1}, "n3": {"revision": 2}}
+    assert during == {"how": what, **reported, "effective": True}
+    assert after["effective"] is True and operated.restarts() == []
+
+
+def test_maintenance_that_is_not_answered_is_no_fault(operated: Operated) -> None:
+    operated.service.silent = {"n2"}
+    with pytest.raises(EnvironmentFailed, match="n2 does not respond"):
+        operated.carry_out(fail_over(COMPACT, "n1", "n2"))
