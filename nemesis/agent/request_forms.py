@@ -116,6 +116,11 @@ REQUESTS: dict[str, Form] = {
         says="SIGSTOP to all processes of the nodes; responds when every thread has stopped.",
         takes={"fault": FAULT, "nodes": NODES},
     ),
+    "suspend": Form(
+        says="SIGSTOP to all processes of the nodes, as pause; the heal puts their monotonic clocks"
+        " back by the time for which they were stopped, for good, before it resumes them.",
+        takes={"fault": FAULT, "nodes": NODES},
+    ),
     "cpu-quota": Form(
         says="SIGSTOP and SIGCONT to all processes of the nodes in turn, so that they run for the"
         " share `share_ppm` of each period.",

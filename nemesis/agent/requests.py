@@ -23,6 +23,7 @@ from holdfast.nemesis.agent.links import link_faults
 from holdfast.nemesis.agent.request_errors import Evidence, Kind, Refused
 from holdfast.nemesis.agent.request_forms import checked
 from holdfast.nemesis.agent.signals import Kills, Pauses, Stops
+from holdfast.nemesis.agent.suspends import Suspends
 from holdfast.nemesis.agent.tracing.failpoints import Failpoints
 from holdfast.nemesis.agent.tracing.system_calls import AT_CALLS, SystemCalls, unsupported
 
@@ -43,6 +44,7 @@ class Agent:
             "cut": self._cuts,
             "link": self._links,
             "pause": Pauses(self._world, stops),
+            "suspend": Suspends(self._world, stops),
             "cpu-quota": CpuQuota(self._world, stops),
             "open-files": OpenFiles(self._world),
             "kill": kills,
