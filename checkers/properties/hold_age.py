@@ -1,7 +1,8 @@
 """Bounds on a hold's age and its remaining lease, to check the responses of queries.
 
 The service measures both by its own clock, as of one time within the query; `operations.spent`
-rounds them down. A monotonic clock that stood still counts that time of the hold as none.
+rounds them down. A suspended server's monotonic clock does not count the
+suspension.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def wrong_age(case: Case, holder: Attempt, said: int, inv_ns: int, ret_ns: int) 
 
 
 def _standstill(case: Case) -> Cover:
-    """When the monotonic clock of a server may have stood still."""
+    """When the monotonic clock of a server may not have advanced."""
     if "standstill" not in case.memo:
         clients = set(case.nodes.values())
         case.memo["standstill"] = Cover(

@@ -1,5 +1,4 @@
-"""The packages of other languages that can be tested: a row of `programs.toml` and a client
-program each."""
+"""The packages of other languages that can be tested: a row of `programs.toml` and a program each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waits until a time of the monotonic clock, in programs whose monotonic clock stood still.
+"""Waits until a time of the monotonic clock, in programs whose monotonic clock is behind.
 
 A program computes such a time from its own clock, which is behind the kernel's, so that the kernel
 would end the wait at once: Python's `time.sleep` and `Event.wait`, and `pthread_cond_timedwait`,

@@ -136,6 +136,11 @@ REQUESTS: dict[str, Form] = {
         " `spare` files more.",
         takes={"fault": FAULT, "nodes": NODES, "spare": ("a whole number", 0)},
     ),
+    "memory-limit": Form(
+        says="Moves all processes of the nodes into a control group, in which they get `spare`"
+        " bytes more than what is charged there. The kernel reclaims, and kills if it has to.",
+        takes={"fault": FAULT, "nodes": NODES, "spare": ("a whole number", 0)},
+    ),
     "kill": Form(
         says="SIGKILL to all processes of the nodes; responds when they have exited.",
         takes={"fault": FAULT, "nodes": NODES},

@@ -1,4 +1,4 @@
-"""Suspended nodes: stopped by signals, with monotonic clocks that stand still meanwhile.
+"""Suspended nodes: stopped by signals, with monotonic clocks that do not advance meanwhile.
 
 So the processes of a virtual machine see its suspension, or its live migration: wall and boot time
 have passed, monotonic time has not.
@@ -22,7 +22,7 @@ from holdfast.nemesis.agent.vdso import Patch
 
 TRIES = 50
 CLOCKS = (time.CLOCK_MONOTONIC, time.CLOCK_MONOTONIC_RAW, 6)
-"""The clocks that stand still; 6 is CLOCK_MONOTONIC_COARSE."""
+"""The clocks that do not advance; 6 is CLOCK_MONOTONIC_COARSE."""
 
 
 class Suspends:

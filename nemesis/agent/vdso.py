@@ -198,7 +198,7 @@ class Patch:
 
     def restore(self) -> None:
         """Restores the true wall clock and the kernel's own functions; they stay replaced if the
-        monotonic clock once stood still.
+        monotonic clock is behind.
 
         The replacements stay, unreachable, because a thread may still be executing them.
         """

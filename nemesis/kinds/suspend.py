@@ -3,8 +3,8 @@
 Models
     A virtual machine that is suspended or live-migrated, a laptop with a closed lid: all threads of
     a node are stopped (SIGSTOP) for 2 leases (default of `for`). Unlike after a `pause`, a lease
-    that it counts on its monotonic clock has not run out when it resumes: CLOCK_MONOTONIC stood
-    still and stays behind for the rest of the run; CLOCK_REALTIME and CLOCK_BOOTTIME went on.
+    that it counts on its monotonic clock has not run out when it resumes: CLOCK_MONOTONIC did
+    not advance and stays behind for the rest of the run; CLOCK_REALTIME and CLOCK_BOOTTIME went on.
     Every second one is of the holder.
 Needs
     suspend: x86-64 Linux, processes that the fault agent may signal and whose memory it may write.

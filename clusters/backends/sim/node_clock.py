@@ -1,5 +1,4 @@
-"""The clocks of a node: a monotonic one that drifts and may stand still, and a wall clock that
-faults move."""
+"""The clocks of a node: a monotonic one that drifts, and a wall clock that faults move."""
 
 from __future__ import annotations
 

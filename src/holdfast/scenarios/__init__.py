@@ -111,7 +111,11 @@ SCENARIOS: dict[str, Scenario] = {
         only=HOSTS,
     ),
     "suspended-holder": Scenario(
-        says="the holder's machine is suspended past its lease; its monotonic clock stands still"
+        says="the holder's machine is suspended past its lease: no monotonic time passes for it"
+    ),
+    "memory-limit-leader": Scenario(
+        says="the leader gets no more memory while the lock is held, and the kernel kills it",
+        only=HOSTS,
     ),
     "whole-node-freeze": Scenario(says="a server and the holder are paused together"),
     "sweep-pause": Scenario(says="shortest pause of a holder that causes a violation", sweep=True),
