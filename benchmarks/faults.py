@@ -118,6 +118,9 @@ def main() -> int:
         show("delay of one link, by a queue", bench.time(ROUNDS, **slow_link))
         show("CPU quota of one node", bench.time(SLOW_ROUNDS, **on(1, "cpu-quota")))
         show("no more files for one node", bench.time(ROUNDS, **on(1, "open-files")))
+        suspended = bench.time(SLOW_ROUNDS, **on(1, "suspend"))
+        show("suspension of one node, waits redirected", suspended)
+        show("memory limit of one node", bench.time(SLOW_ROUNDS, **on(1, "memory-limit")))
         with mock.patch.object(nft, "_library", return_value=None):
             program = bench.time(SLOW_ROUNDS, **halves())
         slow = show("the same partition by the nft program", program)

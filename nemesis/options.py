@@ -9,6 +9,9 @@ from fractions import Fraction
 
 from holdfast.harness.core.errors import UsageError
 
+SIZE = re.compile(r"([0-9]+)(|KiB|MiB|GiB)")
+UNITS = {"": 0, "KiB": 10, "MiB": 20, "GiB": 30}
+"""Unit -> the power of 2 that it stands for."""
 RATE = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
 
@@ -19,6 +22,14 @@ def rate_ppm(text: str) -> int:
             f"invalid rate {text!r}: expected 0 to 6, such as 1.5 for a clock 50% too fast"
         )
     return int((Fraction(text) - 1) * 1_000_000)
+
+
+def size_bytes(text: str) -> int:
+    """Bytes of a size such as "512KiB". Errors: ValueError."""
+    found = SIZE.fullmatch(text.strip())
+    if not found:
+        raise ValueError(f"invalid size {text!r}: expected bytes, or such as 512KiB or 4MiB")
+    return int(found[1]) << UNITS[found[2]]
 
 
 def read(

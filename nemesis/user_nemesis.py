@@ -19,6 +19,7 @@ from holdfast.nemesis.targets import Unresolved
 DECLARED_BY = {
     "kill": "kills",
     "pause": "stops",
+    "suspend": "stops_monotonic",
     "freeze": "stops_amid_send",
     "torn-write": "kills_later",
     "syscall": "kills_later",
@@ -28,7 +29,17 @@ DECLARED_BY = {
     "order": "in_client",
 }
 """Request to the fault agent -> the trait that declares it."""
-STOPPING = ("kill", "pause", "freeze", "freeze-write", "torn-write", "syscall", "failpoint", "cut")
+STOPPING = (
+    "kill",
+    "pause",
+    "suspend",
+    "freeze",
+    "freeze-write",
+    "torn-write",
+    "syscall",
+    "failpoint",
+    "cut",
+)
 """Requests after which not every node runs and responds."""
 LASTING = ("kill", "torn-write", "syscall", "failpoint", "set_clock", "freeze-write")
 """Requests that may leave something behind after the heal."""

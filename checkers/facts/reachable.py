@@ -23,6 +23,11 @@ def out_of_reach(case: Case, node: str) -> Sequence[tuple[int, int]]:
 
 
 def _over_ns(case: Case, window: Window, clients: set[str]) -> int:
-    """Time at which a client is reachable again: immediately after a pause, else once recovered."""
+    """Time at which a client is reachable again: immediately after a pause, else once recovered.
+
+    One whose monotonic clock did not advance has the rest of its lease left then, by its own count.
+    """
     paused = window.traits.stops and window.nodes and set(window.nodes) <= clients
+    if paused and window.traits.stops_monotonic:
+        return window.to_ns + case.lease_ns
     return window.to_ns + (0 if paused else case.promises.recovery_ns)

@@ -1,7 +1,8 @@
 """Bounds on a hold's age and its remaining lease, to check the responses of queries.
 
 The service measures both by its own clock, as of one time within the query; `operations.spent`
-rounds them down.
+rounds them down. A suspended server's monotonic clock does not count the
+suspension.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from holdfast.checkers.holds.derive import Attempt
 from holdfast.checkers.holds.history_index import column
 from holdfast.checkers.holds.leases import longest, shortest
 from holdfast.checkers.holds.overlaps import slack
+from holdfast.checkers.holds.starvation import Cover
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Status
 
@@ -33,6 +35,7 @@ def wrong_age(case: Case, holder: Attempt, said: int, inv_ns: int, ret_ns: int) 
         low_ns, high_ns = held
         most_ns = longest(ret_ns - holder.inv_ns + slack(case), case.promises)
         since_ns = max(0, inv_ns - holder.known_ns - slack(case))
+        since_ns = max(0, since_ns - _standstill(case).ns(holder.known_ns, inv_ns))
         least_ns = shortest(since_ns, case.promises) - case.promises.slip_ns
         if low_ns > most_ns:
             why = f"it had been requested {span(most_ns)} before at most, not {span(low_ns)}"
@@ -45,6 +48,19 @@ def wrong_age(case: Case, holder: Attempt, said: int, inv_ns: int, ret_ns: int) 
         why = f"no client had requested a lease of {span(left[0])} or more"
         return why, "lease-left", {"most": asked_ns, "said": left[0]}
     return None
+
+
+def _standstill(case: Case) -> Cover:
+    """When the monotonic clock of a server may not have advanced."""
+    if "standstill" not in case.memo:
+        clients = set(case.nodes.values())
+        case.memo["standstill"] = Cover(
+            (window.earliest_ns, window.to_ns)
+            for window in case.windows
+            if window.traits.stops_monotonic and not clients.issuperset(window.nodes)
+        )
+    found: Cover = case.memo["standstill"]
+    return found
 
 
 def _lease_ns(case: Case, holder: Attempt, by_ns: int) -> int:

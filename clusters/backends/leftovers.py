@@ -1,4 +1,5 @@
-"""Finds and removes leftovers of runs without a driver: processes, containers, networks, hosts.
+"""Finds and removes leftovers of runs without a driver: processes, containers, networks, control
+groups, hosts.
 
 Containers and networks have their driver's mark as a label, processes in their environment; for a
 registered run also those count that work in its folder. A run over ssh names its hosts in its
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.clusters.backends import frozen_disks, processes
+from holdfast.clusters.backends import frozen_disks, memory_groups, processes
 from holdfast.clusters.backends.docker import engine
 from holdfast.clusters.backends.ssh import leftovers as ssh
 from holdfast.harness.core.errors import EnvironmentFailed
@@ -29,8 +30,9 @@ ROUNDS, BETWEEN_S = 8, 0.3
 class Leftover:
     """One leftover to remove.
 
-    kind      "process", "container", "network" or "host"
-    id        its pid, the engine's id, or the run's folder and the host's name in its manifest
+    kind      "process", "container", "network", "control group" or "host"
+    id        its pid, the engine's id, its folder, or the run's folder and the host's name in its
+              manifest
     label     of the run it belonged to
     text      description for messages
     started   of a process, in clock ticks since boot: a pid alone may be reused by now
@@ -56,7 +58,7 @@ def find(label: str = "") -> list[Leftover]:
         if label:
             raise
         of_engine = []
-    found = [*of_processes(notes), *of_engine, *_of_hosts(notes)]
+    found = [*of_processes(notes), *of_engine, *_of_groups(notes), *_of_hosts(notes)]
     return [one for one in found if not label or one.label == label]
 
 
@@ -93,6 +95,9 @@ def clean(leftover: Leftover) -> None:
         if registry.started(pid) == leftover.started:
             frozen_disks.thaw(pid)
             processes.kill([pid])
+        return
+    if leftover.kind == "control group":
+        memory_groups.remove(Path(leftover.id))
         return
     if leftover.kind == "host":
         _clean_host(leftover)
@@ -136,6 +141,13 @@ def _of_engine(notes: Sequence[registry.Noted], within_s: float) -> Iterable[Lef
             if registry.abandoned(label, mark, notes):
                 name = thing.get("Name") or thing["Names"][0].lstrip("/")
                 yield Leftover(kind=kind, id=thing["Id"], label=label, text=name)
+
+
+def _of_groups(notes: Sequence[registry.Noted]) -> Iterable[Leftover]:
+    """Control groups of memory of ended runs."""
+    for label, path in memory_groups.find():
+        if registry.abandoned(label, "", notes):
+            yield Leftover(kind="control group", id=str(path), label=label, text=path.name)
 
 
 def _of_hosts(notes: Sequence[registry.Noted]) -> Iterable[Leftover]:

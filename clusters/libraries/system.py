@@ -20,8 +20,8 @@ from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import System
 from holdfast.harness.core.verdict import CLIENT_SIDE, Promises
 
-KEPT = ("partition", "pause", CLIENT_SIDE)
-REACHED = ("partition", "pause", "kill", CLIENT_SIDE)
+KEPT = ("partition", "pause", "suspend", CLIENT_SIDE)
+REACHED = ("partition", "pause", "suspend", "kill", CLIENT_SIDE)
 OPTIONS = {
     "way": ("call", "with"),
     "expire": ("lease", "none", "zero"),
@@ -67,7 +67,11 @@ class LibrarySystem(OnServers):
         chosen = choose(self._package, mine, OPTIONS)
         self._refuse(chosen)
         told = {"loss-notice": REACHED} if self._row.tells else {}
-        kept = tuple(kind for kind in KEPT if kind != "pause") if self._row.elects else KEPT
+        kept = (
+            tuple(kind for kind in KEPT if kind not in ("pause", "suspend"))
+            if self._row.elects
+            else KEPT
+        )
         base = self._servers.promises(self._rest(options))
         renew, release = self._row.proves
         by_call = chosen["way"] == "call"

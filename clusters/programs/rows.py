@@ -1,5 +1,4 @@
-"""The packages of other languages that can be tested: a row of `programs.toml` and a client
-program each."""
+"""The packages of other languages that can be tested, each with a client program."""
 
 from __future__ import annotations
 
@@ -30,6 +29,8 @@ class ProgramRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     proves    whether an ok renewal, and an ok release, prove that the caller owned until then
     unsafe    option `renew` -> kinds of fault under which the package does not promise exclusion
     notices   how it notifies of a loss, "" if it does not
+    tokens    values of the option `tokens`: where the program takes a fencing token from that the
+              servers have and the package does not return; the first is the default
     source    where the package says what it promises
     """
 
@@ -47,6 +48,7 @@ class ProgramRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     proves: tuple[bool, bool] = (True, True)
     unsafe: dict[str, tuple[str, ...]] = {}
     notices: str = ""
+    tokens: tuple[str, ...] = ("none",)
 
     def program_of(self, version: str) -> str:
         """The file of the client program for a version."""

@@ -23,13 +23,15 @@ from holdfast.clusters.libraries.system import KEPT, REACHED
 from holdfast.clusters.programs import debian, npm
 from holdfast.clusters.programs.rows import FOLDER, PROGRAMS, ProgramRow, named, pinned
 from holdfast.clusters.systems.options import choose
+from holdfast.clusters.systems.program.client import SENDERS
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import System
 from holdfast.harness.core.verdict import Promises
 
 TRIAL_S = 60
-OWN_OPTIONS = ("library", "api", "renew", "argv", "folder")
+CHOSEN = ("api", "renew", "tokens", "sender")
+OWN_OPTIONS = ("library", "api", "renew", "tokens", "sender", "argv", "folder")
 
 
 def is_program(library: str) -> bool:
@@ -71,8 +73,8 @@ class ProgramLibrary(OnServers):
     def promises(self, options: Mapping[str, str]) -> Promises:
         """The promises of the servers that the package can keep. Raises UsageError."""
         row = self._row
-        mine = {name: options[name] for name in ("api", "renew") if name in options}
-        known = {"api": row.apis, "renew": row.renewals}
+        mine = {name: options[name] for name in CHOSEN if name in options}
+        known = {"api": row.apis, "renew": row.renewals, "tokens": row.tokens, "sender": SENDERS}
         chosen = choose(self.package, mine, known)
         by_call = chosen["renew"] == "call"
         renew, release = row.proves
@@ -83,8 +85,8 @@ class ProgramLibrary(OnServers):
             renew_proves=renew,
             release_proves=release,
             release_once=release,
-            tokens="none",
-            tokens_unique=False,
+            tokens="none" if chosen["tokens"] == "none" else "ordered",
+            tokens_unique=chosen["tokens"] != "none",
             order="racing",
             keeps={
                 "mutual-exclusion": safe,
@@ -98,7 +100,11 @@ class ProgramLibrary(OnServers):
                 + (f", {chosen['api']}" if chosen["api"] else ""),
                 "lease": "as configured in the package",
                 "renewal": "by the client" if by_call else "by the package itself",
-                "token enforcement": "none",
+                "token enforcement": {
+                    "none": "none",
+                    "revision": "the create revision of the lock's key, read after the grant",
+                    "czxid": "the czxid of the lock's node, read after the grant",
+                }[chosen["tokens"]],
                 "retry": "the package's default",
                 "consequence": f"notice of a loss: {row.notices}" if row.notices else "no notice",
                 "evidence": f"{', '.join(self.libraries)}; {row.source}",
@@ -141,12 +147,13 @@ class ProgramLibrary(OnServers):
         for path in sorted(source.iterdir()):
             if path.is_file():
                 shutil.copy2(path, target / path.name)
-        words = {"api": self._row.apis[0], "renew": self._row.renewals[0]}
+        words = {"api": self._row.apis[0], "renew": self._row.renewals[0], "tokens": "none"}
         words |= {name: options[name] for name in words if name in options}
         given = [f"{name}={value}" for name, value in words.items()]
         program = self._argv(Path(self._program).name, installed)
         argv = [*program, "{servers}", "{lease}", *given]
-        return {"argv": json.dumps(argv), "folder": str(target)}
+        sender = {name: options[name] for name in ("sender",) if name in options}
+        return {"argv": json.dumps(argv), "folder": str(target), **sender}
 
     def _argv(self, program: str, target: Path) -> list[str]:
         if self._of_debian:

@@ -31,7 +31,7 @@ LEASE_WITH_TOKENS = replace(LEASE, tokens="ordered", tokens_unique=True)
 CONNECTION = replace(LEASE, bound="connection", slip_ns=0, drift_ppm=0, notice_ns=4 * SECOND)
 """A hold that ends with its session, which the client notices within 4 s."""
 
-REACHED = ("partition", "pause", "kill")
+REACHED = ("partition", "pause", "suspend", "kill")
 """Faults after which a lock becomes free again, once clients reach the servers."""
 
 REVERTED = ("backup-restore", "rollback")

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.operations import ONCE, Status
+
+PORT = 7300
+"""The port of the protected resource."""
 
 
 class Resource(Protocol):
@@ -18,6 +21,15 @@ class Resource(Protocol):
     async def write(
         self, key: str, *, op: int, attempt: int, token: int, base: int, once: bool = False
     ) -> Reply: ...
+
+
+@runtime_checkable
+class WritesItself(Protocol):
+    """A lock client whose own program can send the requests that its lock guards."""
+
+    def writer(self, resource: Resource, address: str) -> Resource:
+        """The resource at an address, by the program's own sends if that is asked for."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

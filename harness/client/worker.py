@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.harness.client.context import Context, Parts
-from holdfast.harness.client.resource_replies import Resource
+from holdfast.harness.client.resource_replies import Resource, WritesItself
 from holdfast.harness.client.self_faults import OrderReceiver
 from holdfast.harness.core.clock import SECOND, now_ns
 from holdfast.harness.core.loading import load
@@ -168,8 +168,11 @@ def context(
         clock=clock,
         folder=config.get("folder", ""),
     )
+    lock_client = load(config["client"])(setup)
+    if isinstance(lock_client, WritesItself):
+        resource = lock_client.writer(resource, config["resource"]["address"])
     parts = Parts(
-        lock_client=load(config["client"])(setup),
+        lock_client=lock_client,
         resource=resource,
         recorder=recorder,
         process=process,

@@ -57,6 +57,8 @@ class Traits:
     kills             SIGKILLs the processes of its nodes at the moment it is injected
     kills_later       its nodes may exit at any time during it, and are started again at the heal
     stops             stops all threads of its nodes until the heal, as SIGSTOP does
+    stops_monotonic   the monotonic clocks of its nodes do not advance while it stops them, and
+                      stay behind by that time
     stops_amid_send   stops its nodes in the middle of a send, which leaves at the heal
     leaves_running    every node still runs and responds during it
     shifts_clocks     moves the clocks that its nodes read
@@ -82,6 +84,7 @@ class Traits:
     kills: bool = False
     kills_later: bool = False
     stops: bool = False
+    stops_monotonic: bool = False
     stops_amid_send: bool = False
     leaves_running: bool = False
     shifts_clocks: bool = False

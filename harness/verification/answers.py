@@ -16,6 +16,7 @@ from holdfast.harness.verification.derived import (
     OK,
     RELEASE,
     RENEW,
+    covered,
 )
 from holdfast.harness.verification.recorded_rows import LOST, SERVED, WAITING
 
@@ -138,7 +139,14 @@ class Answers:
 
     def _youngest(self, a: Row, query: Row) -> int:
         since = max(0, query.t_inv - a.t_ret - self.run.slack_ns)
+        since = max(0, since - self._stood_still(a.t_ret, query.t_inv))
         return int(self.run.shortest(since) - self.run.promises["slip_ns"])
+
+    def _stood_still(self, from_ns: int, to_ns: int) -> int:
+        """How much of a time the monotonic clocks of servers may not have counted."""
+        clients = set(self.rows.nodes.values())
+        still = [w.still for w in self.run.windows if w.still and not clients.issuperset(w.nodes)]
+        return covered([(begun, over) for begun, over in still], from_ns, to_ns)
 
     def _longest_lease(self, a: Row, query: Row) -> int:
         """The longest lease that was requested, or granted, by then."""
@@ -286,6 +294,8 @@ class Answers:
             if not own or node in window.nodes:
                 paused = window.traits.stops and own
                 recovery = 0 if paused else int(self.run.promises["recovery_ns"])
+                if paused and window.traits.stops_monotonic:
+                    recovery = self.run.lease_ns
                 spans.append((window.from_ns, window.to_ns + recovery))
         return spans
 

@@ -26,7 +26,8 @@ INVOKED, OK, FAIL, INFO, NOT_OWNER = range(1, 6)
 
 class Window(NamedTuple):
     """One observed fault of a run. cut, frozen, operated: when disks lost power, took no write, and
-    when an operation was carried out; () where it was not measured, or had no effect."""
+    when an operation was carried out; () where it was not measured, or had no effect. still: when
+    monotonic clocks of its nodes may not have advanced; () for never."""
 
     from_ns: int
     to_ns: int
@@ -36,6 +37,7 @@ class Window(NamedTuple):
     cut: tuple[int, ...] = ()
     frozen: tuple[int, ...] = ()
     operated: tuple[int, ...] = ()
+    still: tuple[int, ...] = ()
 
 
 class Run:

@@ -305,8 +305,9 @@ def _windows(
             cut = _times(told, "cut_ns") if kind.loses_unsynced else ()
             frozen = _times(told, "frozen_ns") if kind.hangs_disk else ()
             operated = _times(told, "operated_ns") if kind.operates else ()
-            do = str(begun["do"])
-            found.append(Window(from_ns, to_ns, do, nodes, kind, cut, frozen, operated))
+            do, since_ns = str(begun["do"]), min(int(begun.get("before_ns", from_ns)), from_ns)
+            still = (since_ns, to_ns) if kind.stops_monotonic else ()
+            found.append(Window(from_ns, to_ns, do, nodes, kind, cut, frozen, operated, still))
     return found
 
 

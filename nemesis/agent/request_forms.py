@@ -116,6 +116,11 @@ REQUESTS: dict[str, Form] = {
         says="SIGSTOP to all processes of the nodes; responds when every thread has stopped.",
         takes={"fault": FAULT, "nodes": NODES},
     ),
+    "suspend": Form(
+        says="SIGSTOP to all processes of the nodes, as pause; the heal puts their monotonic clocks"
+        " back by the time for which they were stopped, for good, before it resumes them.",
+        takes={"fault": FAULT, "nodes": NODES},
+    ),
     "cpu-quota": Form(
         says="SIGSTOP and SIGCONT to all processes of the nodes in turn, so that they run for the"
         " share `share_ppm` of each period.",
@@ -129,6 +134,11 @@ REQUESTS: dict[str, Form] = {
     "open-files": Form(
         says="Lowers the limit of open files of all processes of the nodes, so that each may open"
         " `spare` files more.",
+        takes={"fault": FAULT, "nodes": NODES, "spare": ("a whole number", 0)},
+    ),
+    "memory-limit": Form(
+        says="Moves all processes of the nodes into a control group, in which they get `spare`"
+        " bytes more than what is charged there. The kernel reclaims, and kills if it has to.",
         takes={"fault": FAULT, "nodes": NODES, "spare": ("a whole number", 0)},
     ),
     "kill": Form(

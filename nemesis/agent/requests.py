@@ -18,11 +18,13 @@ from holdfast.nemesis.agent.disks import loop_mount, node_disk
 from holdfast.nemesis.agent.disks.disk_faults import DiskFull, DiskHang, Power, SyncLie
 from holdfast.nemesis.agent.hosted_nodes import World
 from holdfast.nemesis.agent.limits.cpu_quota import CpuQuota
+from holdfast.nemesis.agent.limits.memory_limit import MemoryLimit
 from holdfast.nemesis.agent.limits.open_files import OpenFiles
 from holdfast.nemesis.agent.links import link_faults
 from holdfast.nemesis.agent.request_errors import Evidence, Kind, Refused
 from holdfast.nemesis.agent.request_forms import checked
 from holdfast.nemesis.agent.signals import Kills, Pauses, Stops
+from holdfast.nemesis.agent.suspends import Suspends
 from holdfast.nemesis.agent.tracing.failpoints import Failpoints
 from holdfast.nemesis.agent.tracing.system_calls import AT_CALLS, SystemCalls, unsupported
 
@@ -43,8 +45,10 @@ class Agent:
             "cut": self._cuts,
             "link": self._links,
             "pause": Pauses(self._world, stops),
+            "suspend": Suspends(self._world, stops),
             "cpu-quota": CpuQuota(self._world, stops),
             "open-files": OpenFiles(self._world),
+            "memory-limit": MemoryLimit(self._world),
             "kill": kills,
             "power": power,
             "sync-lie": SyncLie(self._world, power),

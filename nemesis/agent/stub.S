@@ -1,10 +1,17 @@
-# Stand-ins for three functions of the vDSO: the true time by system call, then shifted by what `banks` holds.
+# Stand-ins for three functions of the vDSO: the true time by system call, then shifted: wall clocks by what `banks`
+# holds, monotonic clocks by `standstill`, which is 0 or negative and only ever falls.
 # vdso.py carries the bytes of this file; a test assembles it and compares.
 # Only registers that a C call may destroy are touched.
 
         .equ    BANK_BYTES, 136         # count, then four of (base, step, ppm, strobe)
 
 clock_gettime:                          # (edi: clock, rsi: timespec)
+        cmp     $1, %edi                # CLOCK_MONOTONIC
+        je      mono
+        cmp     $4, %edi                # CLOCK_MONOTONIC_RAW
+        je      mono
+        cmp     $6, %edi                # CLOCK_MONOTONIC_COARSE
+        je      mono
         mov     $228, %eax
         syscall
         test    %eax, %eax
@@ -18,6 +25,24 @@ clock_gettime:                          # (edi: clock, rsi: timespec)
 wall:   mov     $1, %r10d
         jmp     shift
 done:   ret
+
+# A thread that was stopped in here would else add the new shift to a time of before, or the old one to a time of after.
+mono:   mov     standstill(%rip), %r10
+        mov     $228, %eax
+        syscall
+        test    %eax, %eax
+        jnz     done
+        cmp     %r10, standstill(%rip)
+        jne     mono
+        imul    $1000000000, (%rsi), %rax
+        add     8(%rsi), %rax
+        add     %r10, %rax
+        xor     %edx, %edx
+        divq    billion(%rip)
+        mov     %rax, (%rsi)
+        mov     %rdx, 8(%rsi)
+        xor     %eax, %eax
+        ret
 
 gettimeofday:                           # (rdi: timeval, rsi: timezone)
         mov     $96, %eax
@@ -96,5 +121,7 @@ million:
 billion:
         .quad   1000000000
 generation:
+        .quad   0
+standstill:
         .quad   0
 banks:                                  # two of BANK_BYTES each, written by vdso.py

@@ -1,11 +1,12 @@
-"""Shifts the wall clock of one running process by patching its copy of the vDSO.
+"""Shifts the clocks of one running process by patching its copy of the vDSO.
 
 Programs read the time through three functions that the kernel maps into every process. Their
 first bytes are overwritten with a jump to `CODE` (see stub.S), placed behind the ELF image where
 nothing is read at run time; the first write makes the page private to the process.
-CLOCK_REALTIME (also coarse, and TAI), gettimeofday and time are shifted; monotonic and boot time
-are never changed. A fork inherits the patch, an exec loses it. A program that makes the system call
-directly, and a wait in the kernel until an absolute wall time, see the true clock. x86-64 only.
+CLOCK_REALTIME (also coarse, and TAI), gettimeofday and time are shifted by `set`; CLOCK_MONOTONIC
+(also raw and coarse) by `stand_still`, for good; boot time is never changed. A fork inherits the
+patch, an exec loses it. A program that makes the system call directly, and a wait in the kernel
+until an absolute time, see the true clock. x86-64 only.
 """
 
 from __future__ import annotations
@@ -22,21 +23,24 @@ from holdfast.nemesis.agent.processes import Process
 from holdfast.nemesis.agent.request_errors import Refused
 
 CODE = bytes.fromhex(
-    "b8e40000000f0585c0751685ff740a83ff05740583ff0b750841ba01000000eb1ac3b8600000000f"
-    "0585c075f44885ff74ef4889fe41bae803000048693e00ca9a3b488b4608490fafc24801c7440fb6"
-    "1dbb0000004489d983e10169c9880000004c8d0db00000004901c94d8b014889f9eb384889f8492b"
-    "410849f7691848f73d7b0000004801c1498379200074114889f8492b410831d249f77120a8017504"
-    "490349104983c12049ffc84d85c075c344381d5900000075944889c831d248f73543000000488906"
-    "4889d031d249f7f24889460831c0c3574883ec104889e6bf05000000e817ffffff488b04244883c4"
-    "105f4885ff7403488907c30f1f44000040420f000000000000ca9a3b000000000000000000000000"
+    "83ff01742c83ff04742783ff067422b8e40000000f0585c0751685ff740a83ff05740583ff0b7508"
+    "41ba01000000eb56c34c8b1528010000b8e40000000f0585c075ed4c39151601000075e548690600"
+    "ca9a3b480346084c01d031d248f735ed0000004889064889560831c0c3b8600000000f0585c075b8"
+    "4885ff74b34889fe41bae803000048693e00ca9a3b488b4608490fafc24801c7440fb61db8000000"
+    "4489d983e10169c9880000004c8d0db50000004901c94d8b014889f9eb384889f8492b410849f769"
+    "1848f73d780000004801c1498379200074114889f8492b410831d249f77120a80175044903491049"
+    "83c12049ffc84d85c075c344381d5600000075944889c831d248f735400000004889064889d031d2"
+    "49f7f24889460831c0c3574883ec104889e6bf05000000e8ccfeffff488b04244883c4105f4885ff"
+    "7403488907c3669040420f000000000000ca9a3b0000000000000000000000000000000000000000"
 )
-STAND_INS = {"__vdso_clock_gettime": 0x00, "__vdso_gettimeofday": 0x22, "__vdso_time": 0xD7}
+STAND_INS = {"__vdso_clock_gettime": 0x00, "__vdso_gettimeofday": 0x6D, "__vdso_time": 0x122}
 """Function of the vDSO -> offset of its replacement in CODE."""
-GENERATION, BANKS = 0x110, 0x118
+GENERATION, STANDSTILL, BANKS = 0x158, 0x160, 0x168
 SKEWS_PER_BANK = 4
 BANK_BYTES = 8 + 32 * SKEWS_PER_BANK
 NEEDED_BYTES = BANKS + 2 * BANK_BYTES
 JUMP_BYTES = 5
+SCRATCH_BYTES = 160
 TRIES = 200
 AT_SYSINFO_EHDR = 33
 
@@ -66,10 +70,15 @@ class Skew:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Image:
-    """The vDSO of this kernel: `entries` maps a function to (offset, its first bytes)."""
+    """The vDSO of this kernel: `entries` maps a function to (offset, its first bytes).
+
+    room    offset of the free space that is used
+    size    of the whole image
+    """
 
     entries: dict[str, tuple[int, bytes]]
     room: int
+    size: int
 
     def jump(self, name: str) -> bytes:
         """The bytes of the jump from a function to its replacement."""
@@ -127,7 +136,7 @@ def parse(elf: bytes) -> Image:
     for free in (max(loaded, sections + section_size * section_count), loaded):
         room = (free + 15) // 16 * 16
         if len(elf) - room >= NEEDED_BYTES:
-            return Image(entries=entries, room=room)
+            return Image(entries=entries, room=room, size=len(elf))
     raise Unpatchable(f"the vDSO leaves {len(elf) - loaded} bytes; {NEEDED_BYTES} are needed")
 
 
@@ -188,13 +197,61 @@ class Patch:
             self._use(skews)
 
     def restore(self) -> None:
-        """Restores the true clock and the kernel's own functions.
+        """Restores the true wall clock and the kernel's own functions; they stay replaced if the
+        monotonic clock is behind.
 
         The replacements stay, unreachable, because a thread may still be executing them.
         """
-        if self.installed():
-            self._use(())
+        if not self.installed():
+            return
+        self._use(())
+        if not self.standstill_ns():
             self._swap({name: first for name, (_, first) in image().entries.items()})
+
+    def install(self) -> None:
+        """Replaces the functions, without a shift of its own. Errors: Unpatchable."""
+        if not self.installed():
+            self.set(())
+
+    def standstill_ns(self) -> int:
+        """By how much its monotonic clocks are behind, from the process's own memory."""
+        if not self.installed():
+            return 0
+        (shift_ns,) = struct.unpack("<q", self.read(image().room + STANDSTILL, 8))
+        return -int(shift_ns)
+
+    def stand_still(self, by_ns: int) -> None:
+        """Puts the monotonic clocks of a stopped process back by the time for which it was stopped.
+
+        It must be stopped with the functions replaced, and outside of the kernel's own ones: see
+        `in_clock_functions`. Then no thread reads an earlier time than before.
+        """
+        shift_ns = -(self.standstill_ns() + by_ns)
+        self.write(image().room + STANDSTILL, struct.pack("<q", shift_ns))
+
+    def call_instruction(self) -> int:
+        """Address of an instruction `syscall` of the replacements."""
+        return self._base + image().room + CODE.index(b"\x0f\x05")
+
+    def scratch(self) -> tuple[int, int]:
+        """Free bytes behind the replacements: offset and address. Errors: Unpatchable."""
+        offset = (image().room + NEEDED_BYTES + 15) // 16 * 16
+        if image().size - offset < SCRATCH_BYTES:
+            raise Unpatchable(f"the vDSO leaves no {SCRATCH_BYTES} bytes behind the replacements")
+        return offset, self._base + offset
+
+    def read_at(self, address: int, size: int) -> bytes:
+        """Bytes of the process's memory."""
+        return os.pread(self._fd, size, address)
+
+    def write_at(self, address: int, data: bytes) -> None:
+        """Writes into the process's memory."""
+        self.write(address - self._base, data)
+
+    def in_clock_functions(self) -> bool:
+        """Whether a thread of a stopped process is inside the kernel's part of its vDSO."""
+        kernels = range(self._base, self._base + image().room)
+        return any(counter in kernels for counter in _program_counters(self.process.pid))
 
     def skews(self) -> list[Skew]:
         """The skews in the process's own memory: none, or those that were set."""

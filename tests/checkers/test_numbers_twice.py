@@ -32,7 +32,8 @@ from holdfast.checkers.properties import (
     queue_length,
     release_entries,
 )  # fmt: skip
-from holdfast.harness.core.case import Case
+from holdfast.harness.core.case import Case, Window
+from holdfast.harness.core.fault_traits import Traits
 from holdfast.harness.core.operations import Op, Status, spent
 from holdfast.harness.core.starved import DELAY, PRESSURE, Starved
 from holdfast.harness.verification.answers import Answers
@@ -44,12 +45,21 @@ from tests.checkers.test_derived_twice import Both, ends_at_once
 
 SAID = (spent(0, 0), spent(TICK, 2 * TICK), spent(3 * TICK, TICK), spent(8 * TICK, 6 * TICK), 0)
 SERVERS = {"servers": "3"}
+SUSPENDED = Traits(stops=True, stops_monotonic=True, passes=True)
+
+
+def _suspended(window: Window) -> Window:
+    """Some pauses are suspensions."""
+    if window.do != "pause" or window.from_ns // TICK % 2:
+        return window
+    return replace(window, do="suspend", traits=SUSPENDED)
 
 
 class Numbers:
     """One case, and both programs' functions for it."""
 
     def __init__(self, case: Case, chance: random.Random) -> None:
+        case = replace(case, windows=[_suspended(w) for w in case.windows], memo={})
         self.both, self.case, self.chance = Both(case), case, chance
         run, conditions = self.both.run, self.both.verifier.conditions
         self.answers = Answers(conditions)

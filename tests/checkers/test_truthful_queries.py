@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from holdfast.checkers.properties import truthful_queries
 from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.fault_traits import Traits
 from holdfast.harness.core.operations import (
     CHANGED,
     Mode,
@@ -17,6 +20,7 @@ from holdfast.harness.core.operations import (
     spent,
 )
 from holdfast.harness.core.verdict import Verdict
+from tests.checkers.faults import window
 from tests.checkers.shorthand import case, history, on
 
 PLAIN = Terms()
@@ -149,6 +153,16 @@ def test_a_hold_is_as_old_as_it_can_be(
     ages = (None if age is None else round(age * SECOND) for age in (held, left))
     told.rows["spent"][told.rows["f"] == Op.HOLDER] = spent(*ages)
     assert [finding.kind for finding in truthful_queries.check(case(told)).findings] == found
+
+
+@pytest.mark.parametrize(("node", "found"), [("n1", []), ("c0", ["false-answer"])])
+def test_a_server_whose_clock_stood_still_counts_less(node: str, found: list[str]) -> None:
+    told = history("0a? 0a+7 1q?@4 1q+7=0@4.1")
+    told.rows["spent"][told.rows["f"] == Op.HOLDER] = spent(SECOND, None)
+    traits = Traits(stops=True, stops_monotonic=True)
+    suspended = replace(window("pause", node, 1, 3), traits=traits)
+    given = case(told, windows=[suspended])
+    assert [finding.kind for finding in truthful_queries.check(given).findings] == found
 
 
 def test_a_renewal_for_longer_leaves_more_of_a_lease() -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from holdfast.engine import client_conformance
+from tests import needs
 from tests.front.said import Said, holdfast
 
+SOURCES = Path(client_conformance.__file__).parents[1]
 Capture = pytest.CaptureFixture[str]
 GOOD = """import json, sys
 held = {}
@@ -25,6 +29,21 @@ for line in sys.stdin:
             del held[lock]
     say({"id": ask["id"], "outcome": outcome})
 """
+SENDS = GOOD.replace(
+    "    lock, who, op",
+    """    if ask["op"] == "send":
+        import socket
+        said = {"id": ask["id"], "outcome": "fail"}
+        try:
+            with socket.create_connection((ask["address"], ask["port"]), 2) as plug:
+                plug.sendall(ask["line"].encode() + b"\\n")
+                said = {"id": ask["id"], "outcome": "ok", "answer": plug.makefile().readline()[:-1]}
+        except OSError:
+            pass
+        say(said)
+        continue
+    lock, who, op""",
+)
 SAY = 'say({"id": ask["id"], "outcome": outcome})'
 
 
@@ -37,6 +56,55 @@ def doctor(capsys: Capture, folder: Path, text: str, *more: str) -> Said:
 def test_a_client_that_speaks_the_protocol_is_told_so(capsys: Capture, tmp_path: Path) -> None:
     said = doctor(capsys, tmp_path, GOOD)
     assert said.code == 0 and "conforms to the line protocol" in said.out, said.out
+
+
+def test_a_client_that_sends_to_the_resource_itself_is_tested(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    said = doctor(capsys, tmp_path, SENDS, "--sends")
+    assert said.code == 0 and "conforms to the line protocol" in said.out, said.out
+    assert "--sends needs --client" in holdfast(capsys, "doctor", "--sends").err
+
+
+def faults_of_sending(*argv: str) -> list[str]:
+    trial = client_conformance.Trial(argv, {})
+    try:
+        return [*client_conformance._sending(trial), *trial.faults]
+    finally:
+        trial.kill()
+
+
+def test_the_client_in_c_that_is_shipped_sends(tmp_path: Path) -> None:
+    needs.binary("gcc")
+    source, program = SOURCES / "starters" / "program" / "client.c", tmp_path / "client"
+    subprocess.run(["gcc", "-O2", "-o", program, source], check=True)
+    assert faults_of_sending(str(program), "127.0.0.1", "7400") == []
+
+
+def test_the_clients_for_node_that_are_shipped_send(tmp_path: Path) -> None:
+    node = needs.binary("node")
+    shared = SOURCES / "clusters" / "programs" / "node" / "protocol.mjs"
+    (tmp_path / "protocol.mjs").write_text(shared.read_text())
+    program = tmp_path / "program.mjs"
+    program.write_text('import { serve } from "./protocol.mjs";\nserve(() => ({}));\n')
+    assert faults_of_sending(node, str(program), str(tmp_path), "none", "127.0.0.1", "1000") == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "part"),
+    [
+        (' + b"\\n")', ".upper() + b'\\n')", "expected the text of `line` and a line feed"),
+        ('"answer": ', '"error": ', "the line that the resource answered as the string `answer`"),
+        ('"answer": plug', '"answer": 7 or plug', "an answer of the resource that is not"),
+        ('"outcome": "fail"', '"outcome": "ok"', "send to a closed port returned 'ok'"),
+    ],
+)
+def test_each_mistake_of_a_client_that_sends_is_named(
+    capsys: Capture, tmp_path: Path, before: str, after: str, part: str
+) -> None:
+    assert before in SENDS
+    said = doctor(capsys, tmp_path, SENDS.replace(before, after, 1), "--sends")
+    assert said.code == 2 and part in said.out, said.out
 
 
 @pytest.mark.parametrize(

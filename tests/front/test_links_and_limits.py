@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import holdfast as hf
+from holdfast.clusters.backends import memory_groups
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.plans.plan import Plan
@@ -36,6 +37,8 @@ KINDS = (
     f"slow-links:by=10ms,jitter=10ms,{FROM_ONE}",
     f"cpu-quota:share=50%,{FROM_ONE}",
     f"open-files:{FROM_ONE}",
+    f"memory-limit:spare=64MiB,{FROM_ONE}",
+    "suspend:target=n2,every=3s,for=2700ms",
 )
 
 
@@ -69,11 +72,16 @@ def test_links_of_servers_and_of_clients_are_hit() -> None:
 
 
 @pytest.mark.usefixtures("here")
-def test_servers_with_little_cpu_time_and_no_descriptors_keep_their_promises() -> None:
-    limits = "cpu-quota:target=leader|one,every=7s,for=1s,open-files:target=n1,every=7s,for=1s"
-    run = hf.run(nemesis=limits, lease="1s", time="7s", seed=1)
+def test_servers_with_little_of_everything_keep_their_promises() -> None:
+    limits = [
+        "cpu-quota:target=leader|one,every=7s,for=1s",
+        "open-files:target=n1,every=7s,for=1s",
+        "memory-limit:target=n2,every=7s,for=1s",
+        "suspend:target=holder,every=7s,for=2s",
+    ]
+    run = hf.run(nemesis=",".join(limits), lease="1s", time="7s", seed=1)
     faults = run.faults()
-    assert len(faults) == 2
+    assert len(faults) == 4
     assert faults.effective.all(), faults[["kind", "effective", "evidence"]].to_dict("records")
     assert list(run.judgement["problems"]) == []
     assert run.verdicts["mutual-exclusion"] != hf.Verdict.VIOLATED
@@ -132,6 +140,8 @@ def test_whoever_is_killed_amid_every_kind_no_network_of_the_run_is_left(
         network_of(os.getpid())
     }
     assert len(networks) >= 3
+    label = json.loads((run.run_dir / "manifest.json").read_text())["label"]
+    assert label in [made_by for made_by, _ in memory_groups.find()]
     killed = [agent_of(run.run_dir)] if who != "driver" else []
     killed += [run.driver] if who != "agent" else []
     for pid in killed:
@@ -142,6 +152,11 @@ def test_whoever_is_killed_amid_every_kind_no_network_of_the_run_is_left(
         lambda: not [pid for pid in every_pid() if network_of(pid) in networks],
         10,
         "a network of the run is left",
+    )
+    aborted.wait_for(
+        lambda: label not in [made_by for made_by, _ in memory_groups.find()],
+        10,
+        "a control group of the run is left",
     )
     assert aborted.doctor(run)["leftovers"] == []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from tests import needs
 from tests.front.faulted import in_empty_folder, the_fault
 
 pytestmark = pytest.mark.slow
+STARTER = Path(hf.__file__).parent / "starters" / "program"
 
 
 @pytest.fixture
@@ -33,6 +35,30 @@ def test_a_write_frozen_in_its_send_is_stale_when_it_arrives() -> None:
     late = log[(log.client == fault.nodes[0]) & (log.t > fault.to - 0.3)].iloc[0]
     assert late.stale and late.accepted
     assert run.verdicts["no-stale-write"] == hf.Verdict.VIOLATED
+
+
+@pytest.mark.parametrize(("resource", "accepted"), [("unfenced", True), ("fenced", False)])
+@pytest.mark.usefixtures("here")
+def test_a_client_in_c_stops_inside_its_own_send(resource: str, accepted: bool) -> None:
+    for name in ("server.js", "client.c", "mylock.toml"):
+        Path(name).write_text((STARTER / name).read_text())
+    needs.binary("node")
+    subprocess.run([needs.binary("gcc"), "-O2", "-o", "client", "client.c"], check=True)
+    run = hf.run(
+        system="mylock.toml",
+        resource=resource,
+        nemesis="syscall:target=holder,call=send:resource,every=8s,for=2500ms",
+        options={"sender": "program"},
+        lease="1s",
+        time="5s",
+        seed=2,
+    )
+    fault = the_fault(run)
+    (caught,) = fault.evidence["caught"][fault.nodes[0]]
+    assert caught["call"] == "sendto"
+    log = run.resource_log()
+    late = log[(log.client == fault.nodes[0]) & (log.t > fault.to - 0.3)].iloc[0]
+    assert late.token < late.highest_token_before and late.accepted == accepted
 
 
 @pytest.mark.usefixtures("here")

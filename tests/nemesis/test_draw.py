@@ -32,6 +32,7 @@ from holdfast.nemesis.kinds import (
     half_open,
     hang_up,
     kill,
+    memory_limit,
     mtu_black_hole,
     neighbour_lost,
     open_files,
@@ -457,6 +458,7 @@ def test_a_system_without_links_between_servers_has_those_to_its_clients() -> No
     [
         (cpu_quota, {"share": "20%"}, {"share_ppm": 200_000, "period_ns": 100_000_000}),
         (open_files, {"spare": "3"}, {"spare": 3}),
+        (memory_limit, {"spare": "2MiB"}, {"spare": 2 << 20}),
     ],
 )
 def test_limits_of_processes_are_those_of_servers(

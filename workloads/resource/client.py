@@ -9,10 +9,9 @@ from __future__ import annotations
 import asyncio
 import json
 
-from holdfast.harness.client.resource_replies import Reply, answered, asked
+from holdfast.harness.client.resource_replies import PORT, Reply, answered, asked
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.operations import Status
-from holdfast.workloads.resource.server import PORT
 
 TIMEOUT_S = 2.0
 

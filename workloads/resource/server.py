@@ -24,12 +24,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from holdfast.harness.client.resource_replies import PORT
 from holdfast.harness.core.operations import NO_TOKEN, ROW_BYTES, ROW_FORMAT, Op, Status
 from holdfast.harness.core.waiting import until
 from holdfast.harness.recording import segments
 from holdfast.harness.recording.phase import END, Phase
 
-PORT = 7300
 LIMIT = 1 << 16
 WITHOUT_TOKENS = ("unfenced", "cas", "idempotent")
 REMEMBERED = 1 << 16

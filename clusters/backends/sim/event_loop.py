@@ -41,6 +41,7 @@ class NodeLoop:
         self.frozen = False
         self._parked: deque[Handle] = deque()
         self._due: deque[Handle] = deque()
+        self._suspended = self._suspended_ns = 0
         self.held: list[tuple[End, Any]] | None = None
         self.failed: list[str] = []
         self._armed = False
@@ -180,6 +181,33 @@ class NodeLoop:
             self._ready(self._parked.popleft())
         while self._due:
             self._ready(self._due.popleft())
+
+    def suspend(self) -> None:
+        """Stops, and the node's monotonic clock with it, until it is `resumed` as often."""
+        if not self._suspended:
+            self._suspended_ns = self.mono_ns()
+        self._suspended += 1
+        self.stop()
+
+    def resumed(self) -> int:
+        """Ends one suspension; for how long the clock stood still, by the last of them, else 0."""
+        self._suspended -= 1
+        stood_ns = 0 if self._suspended else self.mono_ns() - self._suspended_ns
+        if stood_ns:
+            self.clock.stood_still(stood_ns)
+            self._rearm()
+        self.go()
+        return stood_ns
+
+    def _rearm(self) -> None:
+        """Timers are due at their times on the clock, which come later now."""
+        self._engine.move(self, self._due_ns)
+        while self._due:
+            handle = self._due.popleft()
+            self._engine.at(self._due_ns(handle), handle)
+
+    def _due_ns(self, handle: Handle) -> int:
+        return self.clock.true_ns(int(handle.when_s * 1e9) + 1)
 
     def stall(self, for_ns: int, then: Callable[[], None]) -> None:
         """Stand still in the middle of this callback, as in a write to a disk."""

@@ -151,6 +151,26 @@ class Stops:
         return loop.frozen if self._in_send else bool(loop.stopped)
 
 
+class Suspend(Stops):
+    """Nodes that stand still with their monotonic clocks; wall clocks go on."""
+
+    def __init__(self, cluster: SimBackend, args: Args) -> None:
+        self._in_send = False
+        hosts = [(name, cluster.hosts[name].loop) for name in args["nodes"]]
+        self._loops = {name: loop for name, loop in hosts if loop is not None}
+        if not self._loops:
+            raise EnvironmentFailed(f"suspend {'+'.join(args['nodes'])}: no live process")
+        for loop in self._loops.values():
+            loop.suspend()
+
+    def heal(self, others: list[object]) -> Evidence:
+        """They go on; says by how much their clocks were put back now."""
+        evidence = self.observe()
+        living = {name: loop for name, loop in self._loops.items() if not loop.dead}
+        behind: dict[str, Json] = {name: loop.resumed() for name, loop in living.items()}
+        return {**evidence, "monotonic_behind_ns": behind}
+
+
 class Kill:
     """Processes that are gone; healing one names the nodes to start again."""
 
@@ -245,6 +265,7 @@ KINDS: dict[str, Callable[[SimBackend, Args], Active]] = {
     "cut": Cut,
     "link": _on_links,
     "pause": Stops,
+    "suspend": Suspend,
     "freeze": partial(Stops, in_send=True),
     "freeze-write": FreezeWrite,
     "syscall": _at_a_call,

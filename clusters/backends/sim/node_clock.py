@@ -40,6 +40,7 @@ class NodeClock:
         self.offset_ns = offset_ns
         self.rate = MILLION + drift_ppm
         self._exact = drift_ppm == 0
+        self._behind_ns = 0
         self._skews: dict[str, Skew] = {}
 
     def mono_ns(self, true_ns: int) -> int:
@@ -53,9 +54,15 @@ class NodeClock:
         return -((self.offset_ns - mono_ns) * MILLION // self.rate)
 
     def wall_ns(self, true_ns: int) -> int:
-        """The wall clock at a true time: the monotonic one, moved by the active faults."""
+        """The wall clock at a true time: the monotonic one without its standstills, moved by the
+        active faults."""
         moved = sum(skew.offset_ns(true_ns) for skew in self._skews.values())
-        return self.mono_ns(true_ns) + moved
+        return self.mono_ns(true_ns) + self._behind_ns + moved
+
+    def stood_still(self, for_ns: int) -> None:
+        """The monotonic clock stood still for so much of its own time, the wall clock did not."""
+        self.offset_ns -= for_ns
+        self._behind_ns += for_ns
 
     def skew(self, fault: str, skew: Skew) -> None:
         """A fault begins to move the wall clock."""

@@ -11,7 +11,7 @@ import itertools
 from asyncio import events
 from collections import deque
 from collections.abc import Callable
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 from holdfast.harness.core.errors import EnvironmentFailed
@@ -114,6 +114,13 @@ class Engine:
     def at(self, t_ns: int, handle: Handle) -> None:
         """Run it at a time, or now if that has passed; together means in the order of asking."""
         heappush(self.heap, (t_ns, self.number(), handle, None))
+
+    def move(self, loop: NodeLoop, due_ns: Callable[[Handle], int]) -> None:
+        """The timers of a loop are due at other times, together still in the order of asking."""
+        for place, (t_ns, number, what, frame) in enumerate(self.heap):
+            if frame is None and what.loop is loop and what.when_s:
+                self.heap[place] = (max(t_ns, due_ns(what)), number, what, frame)
+        heapify(self.heap)
 
     def later(self, wait_ns: int, act: Callable[..., None], *args: Any) -> None:
         """Do something to a node after a while, whatever state it is in."""

@@ -7,6 +7,7 @@ import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.framework.state.ConnectionState;
 import org.apache.curator.retry.ExponentialBackoffRetry;
+import org.apache.zookeeper.data.Stat;
 
 /**
  * Curator's InterProcessMutex on ZooKeeper. Its documentation says that a holder cannot be certain
@@ -21,12 +22,25 @@ final class CuratorMutex implements Protocol.Locks {
     private static final int RETRIES = 3;
     private static final int TRY_MS = 100;
 
-    private record Held(String lock, long attempt, InterProcessMutex mutex) {}
+    private record Held(String lock, long attempt, Mutex mutex) {}
 
+    /** The mutex, which also tells its node. */
+    private static final class Mutex extends InterProcessMutex {
+        Mutex(CuratorFramework client, String path) {
+            super(client, path);
+        }
+
+        String path() {
+            return getLockPath();
+        }
+    }
+
+    private final boolean tokens;
     private final CuratorFramework client;
     private final Map<Long, Held> holds = new ConcurrentHashMap<>();
 
-    private CuratorMutex(String servers, int sessionMs) {
+    private CuratorMutex(String servers, int sessionMs, boolean tokens) {
+        this.tokens = tokens;
         ExponentialBackoffRetry retries = new ExponentialBackoffRetry(RETRY_MS, RETRIES);
         client = CuratorFrameworkFactory.newClient(servers, sessionMs, CONNECT_MS, retries);
         client.getConnectionStateListenable().addListener((one, state) -> heard(state));
@@ -35,7 +49,7 @@ final class CuratorMutex implements Protocol.Locks {
 
     @Override
     public Object acquire(String lock, long attempt, long timeoutMs) throws Exception {
-        InterProcessMutex mutex = new InterProcessMutex(client, "/locks/" + lock);
+        Mutex mutex = new Mutex(client, "/locks/" + lock);
         Held held = new Held(lock, attempt, mutex);
         holds.put(attempt, held);
         boolean granted = false;
@@ -64,6 +78,13 @@ final class CuratorMutex implements Protocol.Locks {
         return true;
     }
 
+    /** The czxid of the lock's node: it grows from grant to grant. */
+    @Override
+    public Long token(Object handle) throws Exception {
+        Stat node = tokens ? client.checkExists().forPath(((Held) handle).mutex().path()) : null;
+        return node == null ? null : node.getCzxid();
+    }
+
     @Override
     public void close() {
         client.close();
@@ -83,6 +104,7 @@ final class CuratorMutex implements Protocol.Locks {
         String[] addresses = words[0].split(",");
         String servers = String.join(",",
             Arrays.stream(addresses).map(address -> address + ":" + PORT).toList());
-        new Protocol(new CuratorMutex(servers, Integer.parseInt(words[1]))).serve();
+        new Protocol(new CuratorMutex(servers, Integer.parseInt(words[1]),
+            Arrays.asList(words).contains("tokens=czxid"))).serve();
     }
 }

@@ -2,8 +2,12 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.BufferedReader;
+import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.net.InetSocketAddress;
+import java.net.Socket;
+import java.nio.charset.StandardCharsets;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutorService;
@@ -27,11 +31,17 @@ final class Protocol {
         /** Whether the lock was the attempt's. */
         boolean release(Object handle) throws Exception;
 
+        /** The fencing token of a handle; null: none. */
+        default Long token(Object handle) throws Exception {
+            return null;
+        }
+
         void close();
     }
 
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final PrintStream OUT = System.out;
+    private static final int RESOURCE_MS = 2000;
     private final Locks locks;
     private final Map<Long, Object> handles = new ConcurrentHashMap<>();
     private final Map<Long, ExecutorService> threads = new ConcurrentHashMap<>();
@@ -62,7 +72,7 @@ final class Protocol {
     private void answer(JsonNode request, long attempt) {
         ObjectNode said = JSON.createObjectNode().put("id", request.get("id").asLong());
         try {
-            said.put("outcome", outcome(request, attempt));
+            said.put("outcome", outcome(request, attempt, said));
         } catch (Exception error) {
             said.put("outcome", "info").put("error", error.toString());
         }
@@ -73,8 +83,35 @@ final class Protocol {
         }
     }
 
-    private String outcome(JsonNode request, long attempt) throws Exception {
+    /** Sends a line to the protected resource, by a send of this process. */
+    private static String sent(JsonNode request, ObjectNode said) throws Exception {
+        boolean open = false;
+        try (Socket plug = new Socket()) {
+            plug.setTcpNoDelay(true);
+            plug.setSoTimeout(RESOURCE_MS);
+            String address = request.get("address").asText();
+            plug.connect(new InetSocketAddress(address, request.get("port").asInt()), RESOURCE_MS);
+            open = true;
+            byte[] line = (request.get("line").asText() + "\n").getBytes(StandardCharsets.UTF_8);
+            plug.getOutputStream().write(line);
+            String answer =
+                new BufferedReader(new InputStreamReader(plug.getInputStream())).readLine();
+            if (answer == null) {
+                return "info";
+            }
+            said.put("answer", answer);
+            return "ok";
+        } catch (IOException error) {
+            said.put("error", error.toString());
+            return open ? "info" : "fail";
+        }
+    }
+
+    private String outcome(JsonNode request, long attempt, ObjectNode said) throws Exception {
         String op = request.get("op").asText();
+        if (op.equals("send")) {
+            return sent(request, said);
+        }
         if (op.equals("acquire") || op.equals("try")) {
             String lock = request.get("lock").asText();
             Object handle = locks.acquire(lock, attempt, request.get("timeout_ms").asLong());
@@ -82,6 +119,10 @@ final class Protocol {
                 return "fail";
             }
             handles.put(attempt, handle);
+            Long token = locks.token(handle);
+            if (token != null) {
+                said.put("token", token);
+            }
             return "ok";
         }
         Object handle = handles.get(attempt);

@@ -15,7 +15,14 @@ function done(client, { lock, lease_ms: lease }) {
   });
 }
 
-serve((addresses) => {
+// The create revision of the lock's key is its fencing token.
+async function withToken(client, lock, held) {
+  const found = await client.get(lock).exec();
+  if (found.kvs.length) held.token = Number(found.kvs[0].create_revision);
+  return held;
+}
+
+serve((addresses, { tokens }) => {
   const client = new Etcd3({
     hosts: addresses.map((address) => `http://${address}:${PORT}`),
     // Of streams it would be the end of the lease's renewals.
@@ -27,7 +34,8 @@ serve((addresses) => {
       const until = request.timeout_ms < 0 ? Infinity : Date.now() + request.timeout_ms;
       for (;;) {
         try {
-          return await done(client, request);
+          const held = await done(client, request);
+          return tokens === "revision" ? await withToken(client, request.lock, held) : held;
         } catch (error) {
           if (!(error instanceof EtcdLockFailedError)) throw error;
         }

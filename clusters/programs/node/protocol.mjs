@@ -11,7 +11,10 @@
 //     release(handle, request)    false: the package reports that it was not ours
 //     outcome(error, request)     "fail", "not_owner" or "info" of a call that raised
 //     close()
+//
+// A handle may have a fencing token: a property `token`.
 import { createRequire } from "node:module";
+import { connect } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 
@@ -69,8 +72,9 @@ async function executed(handlers, handles, request) {
     const handle = await handlers.acquire(request);
     if (handle === null) return { outcome: "fail" };
     handles.set(attempt, handle);
-    return { outcome: "ok" };
+    return { outcome: "ok", token: handle.token };
   }
+  if (op === "send") return sent(request);
   if (op === "renew" && handlers.renew === undefined) {
     return { outcome: "fail", error: "the package has no renewal of this kind" };
   }
@@ -79,6 +83,28 @@ async function executed(handlers, handles, request) {
   if (op === "release") handles.delete(attempt);
   const kept = await handlers[op](handle, request);
   return { outcome: kept === false ? "not_owner" : "ok" };
+}
+
+// Sends a line to the protected resource, by a send of this process; one connection for each.
+function sent({ address, port, line }) {
+  return new Promise((resolve) => {
+    let received = "", open = false;
+    const plug = connect({ host: address, port, noDelay: true });
+    plug.setTimeout(2000, () => plug.destroy(new Error("no answer of the resource")));
+    plug.on("connect", () => {
+      open = true;
+      plug.write(`${line}\n`);
+    });
+    plug.on("data", (data) => {
+      received += data;
+      if (received.endsWith("\n")) {
+        plug.end();
+        resolve({ outcome: "ok", answer: received.trim() });
+      }
+    });
+    plug.on("error", (error) => resolve({ outcome: open ? "info" : "fail", error: String(error) }));
+    plug.on("close", () => resolve({ outcome: "info", error: "the connection was closed" }));
+  });
 }
 
 function write(said) {

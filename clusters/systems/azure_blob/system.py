@@ -27,7 +27,10 @@ from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
 OPTIONS = {"leases": ("timed", "infinite")}
-KEPT = {"timed": ("partition", "pause"), "infinite": ("partition", "pause", "clock")}
+KEPT = {
+    "timed": ("partition", "pause", "suspend"),
+    "infinite": ("partition", "pause", "suspend", "clock"),
+}
 """Option `leases` -> faults under which there is one owner."""
 BY_LEASE = ("deadlock-freedom", "orphan-freedom")
 PROGRAM = Path("node_modules") / "azurite" / "dist" / "src" / "blob" / "main.js"
@@ -52,7 +55,7 @@ class AzureBlob(InMemory):
         """Exclusion while the server keeps its leases. Raises UsageError."""
         leases = choose("azure-blob", options, OPTIONS)["leases"]
         timed = leases == "timed"
-        keeps = kept(KEPT[leases], ("partition", "pause", "kill"))
+        keeps = kept(KEPT[leases], ("partition", "pause", "suspend", "kill"))
         if not timed:
             keeps = {prop: kinds for prop, kinds in keeps.items() if prop not in BY_LEASE}
         return replace(

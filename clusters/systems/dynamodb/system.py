@@ -22,7 +22,7 @@ from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
-KEPT = ("partition", "pause", "clock")
+KEPT = ("partition", "pause", "suspend", "clock")
 READY_WITHIN_S = 0.5
 LISTING = {**HEADERS, "X-Amz-Target": f"{NAMESPACE}.ListTables", "Content-Length": "2"}
 SHEET = {

@@ -21,7 +21,7 @@ from holdfast.harness.core.verdict import Promises
 
 OPTIONS = {"via": ("flock", "fcntl", "excl"), "inspect": ("no", "yes")}
 """The system call; whether an owner reads the file through another descriptor after the grant."""
-FREED_BY = ("partition", "pause", "kill", "clock")
+FREED_BY = ("partition", "pause", "suspend", "kill", "clock")
 ACQUISITION = {
     "flock": "flock(2) on a descriptor per attempt",
     "fcntl": "an fcntl record lock on the whole file, and a table of the process's own attempts",

@@ -55,7 +55,7 @@ class MariaSystem(KeepsFiles):
         keeps = kept(("any",)) | {"loss-notice": REACHED}
         if tokens:
             keeps |= dict.fromkeys(
-                ("token-order", "no-stale-write"), ("partition", "pause", "clock")
+                ("token-order", "no-stale-write"), ("partition", "pause", "suspend", "clock")
             )
         idle = chosen["idle"] == "lease"
         return replace(

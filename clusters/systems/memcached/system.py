@@ -25,7 +25,7 @@ BINARY = "memcached"
 OPTIONS = {"release": ("cas", "delete"), "margin": tuple(MARGIN_S)}
 """Whether a release compares; by how much a lease is longer than the owner relies on."""
 KEPT = ("partition", "clock")
-REACHED = ("partition", "pause", "kill", "clock")
+REACHED = ("partition", "pause", "suspend", "kill", "clock")
 READY_WITHIN_S = 0.5
 
 

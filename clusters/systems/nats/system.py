@@ -29,7 +29,7 @@ from holdfast.harness.core.verdict import Promises
 
 BINARY = "nats-server"
 STATUS_S = 0.5
-KEPT = ("partition", "pause", "kill")
+KEPT = ("partition", "pause", "suspend", "kill")
 SAFE = ("mutual-exclusion", "no-stale-write", "no-lost-update", "token-order", "ownership")
 LIVE = ("deadlock-freedom", "orphan-freedom")
 SHEET = {

@@ -56,7 +56,7 @@ class PostgresSystem(KeepsFiles):
         keeps = kept(("any", *REVERTED)) | {"loss-notice": REACHED}
         if tokens:
             safe = synced and scope not in self.in_tx
-            flushed = ("any",) if safe else ("partition", "pause", "clock")
+            flushed = ("any",) if safe else ("partition", "pause", "suspend", "clock")
             keeps |= {"token-order": flushed, "no-stale-write": flushed}
         return replace(
             CONNECTION,

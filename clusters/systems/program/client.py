@@ -14,11 +14,15 @@ import os
 import shutil
 import sys
 from collections import deque
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
 from holdfast.clusters.systems.program import command_line, protocol
+from holdfast.harness.client import resource_replies
+from holdfast.harness.client.resource_replies import PORT, Reply, Resource
 from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
 from holdfast.harness.core.ports import ClientSetup
 
@@ -26,7 +30,14 @@ ANSWER_NS = 5 * SECOND
 """A response later than this has an unknown outcome."""
 CLOSE_S = 2
 LINE_BYTES = 1 << 20
+LATE = "no response from the client program in time"
+SENDERS = ("worker", "program")
+"""Which process sends requests to the protected resource: Holdfast's, or the program itself."""
 DIES_WITH_WORKER = ("setpriv", "--pdeathsig", "KILL", "--")
+
+
+Said = Mapping[str, object]
+"""A response of the program."""
 
 
 class ProgramClient:
@@ -35,7 +46,7 @@ class ProgramClient:
     def __init__(self, setup: ClientSetup) -> None:
         self._setup = setup
         self._ids = itertools.count(1)
-        self._waiting: dict[int, asyncio.Future[Answer]] = {}
+        self._waiting: dict[int, asyncio.Future[Said]] = {}
         self._late: set[int] = set()
         self._attempts: set[int] = set()
         self._said: deque[str] = deque(maxlen=3)
@@ -96,20 +107,47 @@ class ProgramClient:
 
     async def _ask(self, op: str, lock: str, attempt: int, *, wait_ns: int, ttl_ns: int) -> Answer:
         number = next(self._ids)
-        waiting: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._waiting[number] = waiting
         line = protocol.question(number, op, lock, attempt, wait_ns=wait_ns, lease_ns=ttl_ns)
+        answer = await self._answer(number, line, wait_ns)
+        if answer is None:
+            return Answer(outcome=Status.INFO, error=LATE)
+        said = protocol.answer(answer, 0)
+        return Answer(outcome=said.outcome, token=said.token, ttl_ns=ttl_ns, error=said.error)
+
+    def writer(self, resource: Resource, address: str) -> Resource:
+        """The resource, written to by the program with `sender=program`."""
+        by_program = self._setup.options.get("sender") == SENDERS[1]
+        return _ByProgram(self, address) if by_program else resource
+
+    async def send(self, attempt: int, address: str, request: Mapping[str, Json]) -> Reply:
+        """The program sends a request to the resource, by a send of its own."""
+        number = next(self._ids)
+        line = protocol.send(number, attempt, address, PORT, json.dumps(request))
+        said = await self._answer(number, line, 0)
+        if said is None:
+            return Reply(outcome=Status.INFO, error=LATE)
+        if said["outcome"] != "ok":
+            outcome = Status.FAIL if said["outcome"] == "fail" else Status.INFO
+            return Reply(outcome=outcome, error=str(said.get("error") or ""))
+        try:
+            return resource_replies.answered(json.loads(str(said.get("answer", ""))))
+        except (ValueError, KeyError, TypeError) as error:
+            self._give_up(f"sent no answer of the resource: {error!r}: {said}")
+
+    async def _answer(self, number: int, line: bytes, wait_ns: int) -> Said | None:
+        """The response to a request line; None if none came in time."""
+        waiting: asyncio.Future[Said] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = waiting
         assert self._process.stdin is not None
         self._process.stdin.write(line)
         bound = None if wait_ns < 0 else (wait_ns + ANSWER_NS) / SECOND
         try:
-            said = await asyncio.wait_for(waiting, bound)
+            return await asyncio.wait_for(waiting, bound)
         except TimeoutError:
-            return Answer(outcome=Status.INFO, error="no response from the client program in time")
+            return None
         finally:
             if self._waiting.pop(number, None) is not None:
                 self._late.add(number)
-        return Answer(outcome=said.outcome, token=said.token, ttl_ns=ttl_ns, error=said.error)
 
     async def _listen(self) -> None:
         assert self._process.stdout is not None
@@ -144,7 +182,7 @@ class ProgramClient:
         if waiting is None:
             raise protocol.Garbage(f"a response to id {number}, which is not pending")
         if not waiting.done():
-            waiting.set_result(protocol.answer(answer, 0))
+            waiting.set_result(answer)
 
     async def _log(self) -> None:
         assert self._process.stderr is not None
@@ -159,6 +197,26 @@ class ProgramClient:
         sys.stderr.write(f"the client program {why}{last}\n")
         sys.stderr.flush()
         os._exit(1)
+
+
+class _ByProgram:
+    """The protected resource, read and written to by the program."""
+
+    def __init__(self, program: ProgramClient, address: str) -> None:
+        self._program, self._address = program, address
+
+    async def read(self, key: str, *, op: int, attempt: int, token: int) -> Reply:
+        """Read the version of a key."""
+        request = resource_replies.asked("read", key, op=op, attempt=attempt, token=token)
+        return await self._program.send(attempt, self._address, request)
+
+    async def write(
+        self, key: str, *, op: int, attempt: int, token: int, base: int, once: bool = False
+    ) -> Reply:
+        """Write based on version `base`."""
+        sent = {"op": op, "attempt": attempt, "token": token, "base": base}
+        request = resource_replies.asked("write", key, once=once, **sent)
+        return await self._program.send(attempt, self._address, request)
 
 
 def client(setup: ClientSetup) -> ProgramClient:

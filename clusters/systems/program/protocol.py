@@ -2,7 +2,8 @@
 
 One JSON object per line. Request: id, op (acquire, try, renew, release), lock, attempt, lease_ms
 and timeout_ms (-1: no bound). Response: id, outcome, and token or error. Event: event (lost or
-waiting), lock, attempt, and a reason.
+waiting), lock, attempt, and a reason. With `sender=program` also: op send, with the resource's
+address, its port, and the line to send to it; the response has the line that came back.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ OUTCOMES = {
     "info": Status.INFO,
 }
 EVENTS = ("lost", "waiting")
-ANSWER_KEYS = frozenset(("id", "outcome", "token", "error"))
+ANSWER_KEYS = frozenset(("id", "outcome", "token", "error", "answer"))
 EVENT_KEYS = frozenset(("event", "lock", "attempt", "reason"))
 SHOWN = 200
 
@@ -56,6 +57,13 @@ def question(
     return json.dumps(asked).encode() + b"\n"
 
 
+def send(number: int, attempt: int, address: str, port: int, line: str) -> bytes:
+    """The request line by which the program sends a line to the protected resource."""
+    where = {"address": address, "port": port}
+    asked = {"id": number, "op": "send", "attempt": attempt, **where, "line": line}
+    return json.dumps(asked).encode() + b"\n"
+
+
 def read(line: bytes) -> tuple[int, dict[str, object]] | Event:
     """A response with its id, or an event. Garbage says what is wrong with the line."""
     shown = line[:SHOWN].decode(errors="replace").rstrip("\n")
@@ -79,6 +87,8 @@ def read(line: bytes) -> tuple[int, dict[str, object]] | Event:
     token = said.get("token")
     if token is not None and (not isinstance(token, int) or isinstance(token, bool) or token < 0):
         raise wrong("a token that is not a whole number >= 0")
+    if not isinstance(said.get("answer", ""), str):
+        raise wrong("an answer of the resource that is not the line that came, as a string")
     _only(said, ANSWER_KEYS, wrong)
     return number, said
 

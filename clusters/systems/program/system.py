@@ -17,6 +17,7 @@ from typing import Any
 
 from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.program import command_line
+from holdfast.clusters.systems.program.client import SENDERS
 from holdfast.clusters.systems.program.table import has_servers, problems
 from holdfast.clusters.systems.user_class.system import CHOICES, declared
 from holdfast.harness.core.errors import UsageError
@@ -65,9 +66,10 @@ class ProgramSystem:
         given = {name: text for name, text in options.items() if name != "client"}
         found: dict[str, str] = {}
         wrong: list[str] = []
-        known: dict[str, Sequence[str]] = dict(CHOICES)
+        known: dict[str, Sequence[str]] = {**CHOICES, "sender": SENDERS}
         if self._table:
             known = {n: (self._table.get(n, v[0]),) for n, v in CHOICES.items()}
+            known["sender"] = SENDERS
         if not self._table and "client" in options:
             wrong += problems({"client": options["client"]})
         elif "client" in options:

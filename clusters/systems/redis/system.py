@@ -57,8 +57,8 @@ class Redis(KeepsFiles):
         variant = chosen["variant"]
         asks_whose = variant in ("published", "get-then-del", "setnx-expire")
         durable = chosen["persistence"] == "always"
-        while_it_lives = ("partition", "pause", *(("kill", "power") if durable else ()))
-        frees = () if variant == "setnx-expire" else ("partition", "pause", "kill")
+        while_it_lives = ("partition", "pause", "suspend", *(("kill", "power") if durable else ()))
+        frees = () if variant == "setnx-expire" else ("partition", "pause", "suspend", "kill")
         if variant not in ("published", "setnx-expire"):
             while_it_lives = ()
         tokens = chosen["tokens"] == "counter"
@@ -70,7 +70,7 @@ class Redis(KeepsFiles):
             "no-hung-request": ("any",),
         }
         if durable and variant == "published":
-            keeps["durable-grants"] = ("partition", "pause", "kill", "power")
+            keeps["durable-grants"] = ("partition", "pause", "suspend", "kill", "power")
         if tokens:
             keeps["token-order"] = while_it_lives
             keeps["no-stale-write"] = while_it_lives

@@ -36,8 +36,13 @@ class RedlockSystem(KeepsFiles):
     def promises(self, options: Mapping[str, str]) -> Promises:
         """The promises with the chosen persistence. Raises UsageError."""
         persistence = choose("redlock", options, OPTIONS)["persistence"]
-        keeps_time = ("partition", "pause", *(("kill",) if persistence == "always" else ()))
-        reachable = ("partition", "pause", "kill")
+        keeps_time = (
+            "partition",
+            "pause",
+            "suspend",
+            *(("kill",) if persistence == "always" else ()),
+        )
+        reachable = ("partition", "pause", "suspend", "kill")
         return replace(
             LEASE,
             slip_ns=5 * MILLISECOND,

@@ -25,7 +25,10 @@ from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
 OPTIONS = {"leases": ("none", "timed"), "tokens": ("none", "counter")}
-KEPT = {"none": ("partition", "pause", "clock"), "timed": ("partition", "pause")}
+KEPT = {
+    "none": ("partition", "pause", "suspend", "clock"),
+    "timed": ("partition", "pause", "suspend"),
+}
 """Option `leases` -> faults under which there is one owner."""
 BY_LEASE = ("deadlock-freedom", "orphan-freedom")
 READY_WITHIN_S = 0.5

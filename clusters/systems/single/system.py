@@ -24,7 +24,7 @@ from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
-ALIVE = ("partition", "pause", "clock")
+ALIVE = ("partition", "pause", "suspend", "clock")
 """Faults under which the server keeps its memory."""
 
 KEEPS: dict[str, tuple[str, ...]] = {

@@ -24,7 +24,7 @@ from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
 OPTIONS = {"clock": ("database", "client")}
-KEPT = ("partition", "pause")
+KEPT = ("partition", "pause", "suspend")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -64,7 +64,9 @@ class ZooKeeper(KeepsFiles):
     def promises(self, options: Mapping[str, str]) -> Promises:
         """What the recipe promises for a lock in a session. Raises UsageError."""
         chosen = choose("zookeeper", options, OPTIONS)
-        durable = ("any",) if chosen["sync"] == "yes" else ("partition", "pause", "clock")
+        durable = (
+            ("any",) if chosen["sync"] == "yes" else ("partition", "pause", "suspend", "clock")
+        )
         return replace(
             LEASE_WITH_TOKENS,
             bound="session",

@@ -1,1 +1,1 @@
-"""Faults that take resources from running processes: CPU time, open files."""
+"""Faults that take resources from running processes: CPU time, memory, open files."""

@@ -81,17 +81,20 @@ class OpenFiles:
         }
 
     def heal(self, fault: str) -> Evidence:
-        """Restores the limits, unless another fault lowered them since."""
+        """Restores the limits, unless another fault lowered them since; `restart` names the nodes
+        that have died."""
         evidence = self.observe(fault)
         others = [one for name, made in self._faults.items() if name != fault for one in made]
-        for one in self._faults.pop(fault, []):
+        made = self._faults.pop(fault, [])
+        for one in made:
             still = [other.limit for other in others if other.process == one.process]
             usual = self._usual[one.process] if still else self._usual.pop(one.process)
             now = _limits(one.process)
             if now is not None:
                 _set(one.process, min(still, default=usual), now[1])
         self._exhausted.pop(fault, None)
-        return evidence
+        nodes = dict.fromkeys(one.node for one in made)
+        return {**evidence, "restart": [node for node in nodes if not self._world.living(node)]}
 
     def settle(self, node: str) -> None:
         """Nothing: a limit belongs to a process."""

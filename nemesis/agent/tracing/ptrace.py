@@ -11,6 +11,8 @@ import os
 import signal
 import struct
 import sys
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import NoReturn
@@ -24,6 +26,13 @@ RESULT, CALL_NUMBER, THIRD_ARGUMENT, INSTRUCTION = 8 * 10, 8 * 15, 8 * 12, 8 * 1
 
 _SEIZE, _INTERRUPT, _LISTEN, _CONT, _SYSCALL, _DETACH = 0x4206, 0x4207, 0x4208, 7, 24, 17
 _PEEKUSER, _POKEUSER, _GET_SYSCALL_INFO = 3, 6, 0x420E
+_GET_REGISTERS, _SET_REGISTERS = 12, 13
+_SYSTEM_CALL_STOPS = 0x01
+_REGISTERS = struct.Struct("=27Q")
+_RAX, _ORIG_RAX, _RIP = 10, 15, 16
+_ARGUMENTS = (14, 13, 12, 7, 9, 8)
+"""Places in `struct user_regs_struct`: of rdi, rsi, rdx, r10, r8 and r9."""
+_WITHIN_S, _POLL_S = 2.0, 0.000_05
 _OPTIONS = 0x01 | 0x02 | 0x04 | 0x08 | 0x10
 """System call stops have a signal of their own; fork, vfork, clone and exec are followed."""
 _WNOTHREAD, _WALL = 0x20000000, 0x40000000
@@ -116,6 +125,85 @@ def interruptible(number: signal.Signals) -> None:
     libc = _libc()
     libc.signal(number, ctypes.cast(libc.abs, ctypes.c_void_p))
     libc.siginterrupt(number, 1)
+
+
+class Stopped:
+    """A thread of another process that is stopped, to make system calls of our choice.
+
+    Then it goes on as if nothing had been: a call in which it was interrupted is made again.
+    """
+
+    def __init__(self, thread: int, instruction: int) -> None:
+        """instruction: address of a `syscall` in its memory. Errors: OSError."""
+        self._thread, self._instruction = thread, instruction
+        self._came: list[int] = []
+        _ptrace(_SEIZE, thread, 0, _SYSTEM_CALL_STOPS)
+        try:
+            interrupt(thread)
+            self._until_event()
+            self._kept = self._registers()
+        except BaseException:
+            detach(thread)
+            raise
+
+    def call(self, number: int, *arguments: int) -> int:
+        """Makes one system call; its result, negative for an error. Errors: OSError."""
+        registers = list(self._kept)
+        registers[_RAX], registers[_ORIG_RAX] = number, (1 << 64) - 1
+        registers[_RIP] = self._instruction
+        for place, value in zip(_ARGUMENTS, (*arguments, 0, 0, 0, 0, 0, 0), strict=False):
+            registers[place] = value
+        self._set(registers)
+        for _ in ("entry", "exit"):
+            self._until_call()
+        result = self._registers()[_RAX]
+        # Only from a stop for a signal or an event does the kernel look at interrupted calls.
+        interrupt(self._thread)
+        resume(self._thread, calls=False)
+        self._until_event()
+        return result - (1 << 64) if result >> 63 else result
+
+    def close(self) -> None:
+        """Lets it go on where it was. Errors: OSError."""
+        self._set(self._kept)
+        first, *others = self._came or [0]
+        detach(self._thread, first)
+        for number in others:
+            os.kill(self._thread, number)
+
+    def _until_call(self) -> None:
+        """Runs up to the next entry to a system call, or exit from one."""
+        resume(self._thread)
+        while self._stop() != (SYSCALL_STOP, 0):
+            resume(self._thread)
+
+    def _until_event(self) -> None:
+        while self._stop()[1] != EVENT_STOP:
+            resume(self._thread, calls=False)
+
+    def _stop(self) -> tuple[int, int]:
+        """The next stop: its signal and event. Signals of others are kept until the end."""
+        deadline = time.monotonic() + _WITHIN_S
+        while (found := wait(self._thread, block=False)) is None:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"thread {self._thread} did not stop within {_WITHIN_S} s")
+            time.sleep(_POLL_S)
+        status = found[1]
+        if not os.WIFSTOPPED(status):
+            raise ProcessLookupError(f"thread {self._thread} has exited")
+        number, event = os.WSTOPSIG(status), status >> 16
+        if not event and number != SYSCALL_STOP:
+            self._came.append(number)
+        return number, event
+
+    def _registers(self) -> tuple[int, ...]:
+        data = ctypes.create_string_buffer(_REGISTERS.size)
+        _ptrace(_GET_REGISTERS, self._thread, 0, ctypes.addressof(data))
+        return _REGISTERS.unpack(data.raw)
+
+    def _set(self, registers: Sequence[int]) -> None:
+        data = ctypes.create_string_buffer(_REGISTERS.pack(*registers), _REGISTERS.size)
+        _ptrace(_SET_REGISTERS, self._thread, 0, ctypes.addressof(data))
 
 
 def unsupported() -> str | None:

@@ -386,6 +386,8 @@ _NEMESES = {
     "failpoint": "hold the first thread that calls a chosen function of a program, or all threads",
     "cpu-quota": "stop servers for a part of each 100 ms, so that they get a share of the CPU",
     "open-files": "leave servers no file descriptor: no new connection, no new file",
+    "memory-limit": "give servers hardly any more memory: the kernel reclaims, or kills (OOM)",
+    "suspend": "suspend whole machines: processes stop, and monotonic time does not pass",
     "power": "cut the power of servers: what was not synced is lost; restart later",
     "disk-hang": "freeze disks: every write and sync waits",
     "disk-full": "take all free space of disks",

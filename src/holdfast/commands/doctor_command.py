@@ -51,6 +51,7 @@ SLOWER = (
 @click.option("--clean", is_flag=True, help="Remove what aborted runs left; never a live run's.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--client", metavar="COMMAND", help="Test a line-protocol client instead.")
+@click.option("--sends", is_flag=True, help="With --client: test the op send too (sender=program).")
 @click.option("--system", metavar="FILE", help="Test a lock of your own: FILE.py:CLASS, FILE.toml.")
 @click.option(
     "--servers",
@@ -58,7 +59,12 @@ SLOWER = (
     help="Addresses of running servers to test against.",
 )
 def command(
-    clean: bool, as_json: bool, client: str | None, system: str | None, servers: str | None
+    clean: bool,
+    as_json: bool,
+    client: str | None,
+    sends: bool,
+    system: str | None,
+    servers: str | None,
 ) -> int:
     """Show what this machine can run, what is missing, and what aborted runs left behind.
 
@@ -67,10 +73,12 @@ def command(
     """
     if system is not None and client is not None:
         raise UsageError("--client and --system exclude each other")
+    if sends and client is None:
+        raise UsageError("--sends needs --client")
     if system is not None:
         return _try_system(system, servers, as_json)
     if client is not None:
-        return _try_client(client, servers or "127.0.0.1", as_json)
+        return _try_client(client, servers or "127.0.0.1", as_json, sends)
     rows = [*_backends(), *_faults(), *_systems(), *_libraries()]
     left, unseen = _leftovers()
     unremoved = [_removed(item) if clean else "" for item in left]
@@ -107,12 +115,12 @@ def command(
     return code
 
 
-def _try_client(client: str, servers: str, as_json: bool) -> int:
+def _try_client(client: str, servers: str, as_json: bool, sends: bool) -> int:
     """Test a client program and print its faults; 2 if there are any."""
     wrong = problems({"client": client})
     if wrong:
         raise UsageError(*(f"--client: {line.removeprefix('client ')}" for line in wrong))
-    faults = client_conformance.tried(client, servers)
+    faults = client_conformance.tried(client, servers, sends=sends)
     return _told("client", client, faults, "conforms to the line protocol", as_json)
 
 

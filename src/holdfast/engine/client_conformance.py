@@ -5,10 +5,12 @@ The client's server must be running; no run is started.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
 import shutil
+import socket
 import subprocess
 import sys
 import threading
@@ -23,6 +25,8 @@ ANSWER_S = 5.0
 QUIET_S = 0.3
 END_S = 5.0
 LEASE_NS = 60 * SECOND
+REQUEST = '{"do": "write", "key": "holdfast-doctor", "token": 7}'
+RESPONSE = '{"ok": true, "version": 1, "error": ""}'
 
 
 class _Stop(Exception):
@@ -52,6 +56,14 @@ class Trial:
         """The outcome of one request. Raises _Stop if the client cannot respond any more."""
         number = len(self._asked) + 1
         line = protocol.question(number, op, lock, attempt, wait_ns=wait_ns, lease_ns=LEASE_NS)
+        return str(self._said(number, line, wait_ns)["outcome"])
+
+    def send(self, address: str, port: int, line: str) -> Mapping[str, object]:
+        """The response to a request to pass on a line. Raises _Stop as `ask`."""
+        number = len(self._asked) + 1
+        return self._said(number, protocol.send(number, 1, address, port, line), 0)
+
+    def _said(self, number: int, line: bytes, wait_ns: int) -> Mapping[str, object]:
         self._asked[number] = line.decode().rstrip()
         try:
             assert self._process.stdin is not None
@@ -66,7 +78,7 @@ class Trial:
                 ' to every id ({"outcome": "info"} if the outcome is unknown) and flush each line'
             )
             raise _Stop
-        return str(self._answered[number]["outcome"])
+        return self._answered[number]
 
     def listen(self, within_s: float, until: int = 0) -> None:
         """Read lines until an id is answered or the time is over."""
@@ -151,23 +163,30 @@ class Trial:
             self._errors.append(line.decode(errors="replace").rstrip())
 
 
-def tried(client: str, servers: str) -> list[str]:
+def tried(client: str, servers: str, *, sends: bool = False) -> list[str]:
     """All violations of the protocol by a client, one sentence each; empty if it conforms."""
     values = {"node": "doctor", "servers": servers, "seed": "0", "lease": "2000"}
     values["python"] = sys.executable
     argv = command_line.filled(command_line.split(client), values, Path().absolute())
     if not argv or shutil.which(argv[0]) is None:
         return [f"no executable program {client!r}; check the path and its mode"]
-    return tried_argv(argv, {})
+    return tried_argv(argv, {}, sends=sends)
 
 
-def tried_argv(argv: Sequence[str], environment: Mapping[str, str]) -> list[str]:
-    """The same for a complete command line; `environment` is added to ours."""
+def tried_argv(
+    argv: Sequence[str], environment: Mapping[str, str], *, sends: bool = False
+) -> list[str]:
+    """The same for a complete command line; `environment` is added to ours.
+
+    sends: whether it has to send requests to the protected resource too (op send).
+    """
     lock = f"holdfast-doctor-{os.getpid()}-{time.time_ns()}"
     trial = Trial(argv, environment)
     try:
         trial.listen(QUIET_S)
         for wrong in _script(trial, lock):
+            trial.faults.append(wrong)
+        for wrong in _sending(trial) if sends else ():
             trial.faults.append(wrong)
         trial.listen(QUIET_S)
         trial.leave()
@@ -201,3 +220,50 @@ def _script(trial: Trial, lock: str) -> Iterator[str]:
         yield "acquire after the release was not granted: the release had no effect; free the lock"
     elif trial.ask("release", lock, second) != "ok":
         yield "release by the second holder did not return ok; free the lock and return ok"
+
+
+def _sending(trial: Trial) -> Iterator[str]:
+    """A request for a stand-in of the resource, then one that nothing can answer."""
+    with _Stand() as stand:
+        said = trial.send("127.0.0.1", stand.port, REQUEST)
+        if said["outcome"] != "ok" or said.get("answer") != RESPONSE:
+            yield (
+                f"send returned {json.dumps(said)}; return ok, and the line that the resource"
+                f" answered as the string `answer`: {json.dumps(RESPONSE)}"
+            )
+        if stand.received != REQUEST.encode() + b"\n":
+            yield (
+                f"send sent {stand.received!r} to the resource; expected the text of `line` and"
+                f" a line feed: {REQUEST}"
+            )
+        closed = stand.port
+    if (refused := trial.send("127.0.0.1", closed, REQUEST)["outcome"]) not in ("fail", "info"):
+        yield f"send to a closed port returned {refused!r}; expected fail, or info if unknown"
+
+
+class _Stand:
+    """Listens like the protected resource, and answers one line with RESPONSE."""
+
+    def __init__(self) -> None:
+        self.received = b""
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self._socket.settimeout(ANSWER_S)
+        self.port = int(self._socket.getsockname()[1])
+        self._thread = threading.Thread(target=self._answer, daemon=True)
+
+    def __enter__(self) -> _Stand:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._socket.close()
+        self._thread.join(ANSWER_S)
+
+    def _answer(self) -> None:
+        with contextlib.suppress(OSError):
+            connection, _ = self._socket.accept()
+            with connection:
+                connection.settimeout(ANSWER_S)
+                while not self.received.endswith(b"\n") and (part := connection.recv(4096)):
+                    self.received += part
+                connection.sendall(RESPONSE.encode() + b"\n")

@@ -110,6 +110,13 @@ SCENARIOS: dict[str, Scenario] = {
         says="3 of 10 packets between the leader and its peers are lost, then those of the holder",
         only=HOSTS,
     ),
+    "suspended-holder": Scenario(
+        says="the holder's machine is suspended past its lease: no monotonic time passes for it"
+    ),
+    "memory-limit-leader": Scenario(
+        says="the leader gets no more memory while the lock is held, and the kernel kills it",
+        only=HOSTS,
+    ),
     "whole-node-freeze": Scenario(says="a server and the holder are paused together"),
     "sweep-pause": Scenario(says="shortest pause of a holder that causes a violation", sweep=True),
     "sweep-delay": Scenario(

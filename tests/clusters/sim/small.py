@@ -23,14 +23,15 @@ class Small:
     def __init__(self, seed: int = 1, weather: Weather | None = None, drift_ppm: int = 0) -> None:
         self.engine = Engine()
         self.network = Network(self.engine, seed, weather or Weather())
-        self.loops = {name: self._loop(name, drift_ppm) for name in ("a", "b")}
+        self.clocks = {name: NodeClock(0, drift_ppm) for name in ("a", "b")}
+        self.loops = {name: self._loop(name) for name in ("a", "b")}
         self.got: list[tuple[int, Frame]] = []
         self.ended: list[tuple[int, str, str]] = []
         self.server: Framed | None = None
 
-    def _loop(self, name: str, drift_ppm: int) -> NodeLoop:
+    def _loop(self, name: str) -> NodeLoop:
         self.network.place(name, f"address {name}", server=True)
-        return NodeLoop(name, self.engine, NodeClock(0, drift_ppm), self.network)
+        return NodeLoop(name, self.engine, self.clocks[name], self.network)
 
     def since_ns(self) -> int:
         """How much time has passed."""

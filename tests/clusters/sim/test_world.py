@@ -68,6 +68,47 @@ def test_a_stopped_node_goes_on_in_the_order_in_which_things_came() -> None:
     assert seen == ["came", "due"], "what has come is looked at before what is due"
 
 
+@pytest.mark.parametrize("drift_ppm", [0, 300])
+def test_a_suspended_node_sees_no_monotonic_time_and_its_timers_are_late(drift_ppm: int) -> None:
+    world = Small(drift_ppm=drift_ppm)
+    loop, clock, seen = world.loops["a"], world.clocks["a"], list[tuple[str, int]]()
+
+    def note(what: str) -> None:
+        seen.append((what, loop.mono_ns() - begun_ns))
+
+    begun_ns, wall_ns = loop.mono_ns(), clock.wall_ns(world.engine.now_ns)
+    loop.call_later(1.0, note, "due meanwhile")
+    loop.call_later(3.0, note, "due later")
+    world.run(500 * MS)
+    before_ns = loop.mono_ns()
+    loop.suspend()
+    world.loops["b"].call_later(1.0, lambda: loop.call_soon(note, "came"))
+    world.run(2 * SECOND)
+    assert seen == []
+    assert loop.resumed() == pytest.approx(2 * SECOND, rel=0.001)
+    assert loop.mono_ns() == before_ns
+    world.run(5 * SECOND)
+    assert [what for what, _ in seen] == ["came", "due meanwhile", "due later"]
+    for (_, at_ns), due_ns in zip(seen, (500 * MS, SECOND, 3 * SECOND), strict=True):
+        assert at_ns == pytest.approx(due_ns, abs=10 * MS) and at_ns >= due_ns - MS
+    passed_ns = clock.wall_ns(world.engine.now_ns) - wall_ns
+    assert passed_ns == pytest.approx(7.5 * SECOND, rel=0.001), "wall time went on"
+
+
+def test_suspensions_that_overlap_are_one_standstill() -> None:
+    world = Small()
+    loop = world.loops["a"]
+    begun_ns = loop.mono_ns()
+    loop.suspend()
+    world.run(SECOND)
+    loop.suspend()
+    world.run(SECOND)
+    assert loop.resumed() == 0 and loop.stopped
+    world.run(SECOND)
+    assert loop.resumed() == 3 * SECOND and not loop.stopped
+    assert loop.mono_ns() == begun_ns
+
+
 def test_what_is_to_come_next_comes_at_once_where_nothing_else_is_ready() -> None:
     world = Small()
     loop, seen = world.loops["a"], list[str]()

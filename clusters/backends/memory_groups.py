@@ -1,0 +1,42 @@
+"""Control groups of memory that a killed fault agent left: found by their names, and removed."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from holdfast.harness.core.errors import EnvironmentFailed
+
+ROOTS = (Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup"))
+"""Where the groups of version 1 and 2 are."""
+PREFIX = "holdfast-"
+WITHIN_S, POLL_S = 2.0, 0.01
+
+
+def find() -> Iterator[tuple[str, Path]]:
+    """The label of the run that made it, and the folder of each group."""
+    root = next((root for root in ROOTS if (root / "cgroup.procs").is_file()), None)
+    for path in sorted(root.rglob(f"{PREFIX}*-*-*")) if root else ():
+        label, _, _ = path.name.removeprefix(PREFIX).rsplit("-", 2)
+        if path.is_dir():
+            yield label, path
+
+
+def remove(path: Path) -> None:
+    """Removes a group; processes in it go to the group above. EnvironmentFailed if refused."""
+    deadline = time.monotonic() + WITHIN_S
+    while path.is_dir():
+        try:
+            os.rmdir(path)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            if time.monotonic() > deadline:
+                raise EnvironmentFailed(f"{path}: {error.strerror}") from error
+            with suppress(OSError):
+                for pid in (path / "cgroup.procs").read_text().split():
+                    (path.parent / "cgroup.procs").write_text(pid)
+            time.sleep(POLL_S)
