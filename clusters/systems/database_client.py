@@ -8,8 +8,10 @@ gone, and closes it on its side, so that it never holds what it does not believe
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from holdfast.harness.core.operations import NO_TOKEN, Answer, Grant, Mode, Op, Status
@@ -102,11 +104,29 @@ class Held:
     session: Session
 
 
+class Servers:
+    """The servers of a database, of which one accepts sessions. Each session is opened at the first
+    that does, in an order sampled anew, as libpq has it with load_balance_hosts=random: a client
+    does not know which of two primaries is the former one."""
+
+    def __init__(self, setup: ClientSetup) -> None:
+        self._addresses = [address for _, address in setup.servers]
+        self._rng = stream(setup.seed, "servers", setup.process)
+
+    async def open(self, connect: Callable[[str], Awaitable[Session]]) -> Session:
+        """A session. Raises NoSession with the last server's reason."""
+        order = self._rng.sample(self._addresses, len(self._addresses))
+        for address in order[:-1]:
+            with suppress(NoSession):
+                return await connect(address)
+        return await connect(order[-1])
+
+
 class SessionClient:
     """A LockClient over any `Lock`."""
 
     def __init__(self, setup: ClientSetup, lock: Lock) -> None:
-        self._address = setup.servers[0][1]
+        self._servers = Servers(setup)
         self._tell = setup.tell
         self._lock = lock
         self._tokens = setup.options.get("tokens") == "sequence"
@@ -212,7 +232,7 @@ class SessionClient:
             session = self._spare.pop()
             if not session.broken:
                 return session
-        return await self._lock.open(self._address, self._idle_ms)
+        return await self._servers.open(partial(self._lock.open, idle_ms=self._idle_ms))
 
     def _keep(self, attempt: int) -> None:
         """Keep the session of an attempt that no longer holds, for the next one."""

@@ -381,6 +381,29 @@ class Maintained(Protocol):
 
 
 @runtime_checkable
+class Rejoins(Protocol):
+    """A System that fails over, whose former leader is restarted as a replica by its operator.
+
+    stops_with   signal at which a leader ends its sessions, sends its replicas everything and exits
+    """
+
+    @property
+    def stops_with(self) -> int: ...
+
+    def rejoin(self, node: Node, place: Place, how: str) -> None:
+        """Prepares the files of a former leader, which is stopped: its next start is a replica's.
+        `how` is the failover before, HANDOVER or FORCE. Errors: OSError."""
+        ...
+
+
+@runtime_checkable
+class Sized(Protocol):
+    """A System whose number of servers follows from its options."""
+
+    def servers(self, options: Mapping[str, str]) -> int: ...
+
+
+@runtime_checkable
 class EndsWithClient(Protocol):
     """A System whose run ends with the first client that exits: its program is then broken."""
 

@@ -8,6 +8,7 @@ reports another release.
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -30,7 +31,7 @@ from holdfast.harness.core.fault_traits import (
 )
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.ports import Advances, Members, Node, Operated, Snapshots
-from holdfast.harness.core.waiting import until_answer
+from holdfast.harness.core.waiting import until, until_answer
 from holdfast.harness.driver.data_folders import Files, copy, empty, files_in
 from holdfast.harness.driver.failover import FailingOver
 from holdfast.harness.driver.maintenance import Maintaining
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 BACKUPS = "backups"
 """Folder of a run in which operations keep what they put back; it is empty after them."""
 READY_WITHIN_NS = 20 * SECOND
+EXITS_WITHIN_NS = 10 * SECOND
 Evidence = dict[str, Json]
 
 
@@ -142,6 +144,20 @@ class Servers:
             healed = await self._agent.ask("heal", fault=stop)
             for name in healed["evidence"].get("restart", ()):
                 await self.cluster.start(name)
+
+    async def shut_down(self, node: Node, number: int) -> None:
+        """Signals a server to exit by itself and waits until it has. One that does not is killed
+        and started again. Errors: EnvironmentFailed."""
+        cluster, name = self.cluster, node.name
+        process = cluster.running[name].pid
+        if cluster.alive(name):
+            os.kill(process, number)
+        gone = await until(lambda: not cluster.alive(name), within_ns=EXITS_WITHIN_NS, now=self.now)
+        if not gone:
+            async with self.stopped([name]):
+                pass
+            bound = f"{EXITS_WITHIN_NS // SECOND} s"
+            raise EnvironmentFailed(f"{name} did not shut down within {bound}")
 
     @asynccontextmanager
     async def paused(self) -> AsyncIterator[None]:

@@ -42,7 +42,8 @@ def planned(
     [
         (planned("backup-restore", "memcached"), "memcached: its servers keep everything in mem"),
         (planned("backup-restore", "single"), "single: its servers keep everything in memory"),
-        (planned("rollback", "none"), "none does not declare what operators can do"),
+        (planned("rollback", "none"), "none: Holdfast starts no servers for it"),
+        (planned("rolling-restart", "flock"), "flock: Holdfast starts no servers for it"),
         (planned("replace-member"), "the members of the reference service are fixed"),
         (planned("replace-member", "redis"), "redis: it has one server, so no other member"),
         (planned("backup-restore", via="snapshot"), "reference: it has no snapshot command here"),
@@ -58,12 +59,17 @@ def planned(
         (planned("backup-restore", advance="9"), "its token counter cannot be advanced"),
         (planned("backup-restore", "redis", advance="9"), "closes the servers to clients: use --b"),
         (planned("backup-restore", "redis", advance="x"), "invalid number 'x'"),
-        (planned("backup-restore", "redis-sentinel"), "redis-sentinel: not built for its rep"),
-        (planned("backup-restore", "cockroachdb"), "cockroachdb does not declare"),
-        (
-            planned("manual-failover", "zookeeper"),
-            "zookeeper: it has no command that moves the leader",
-        ),
+        (planned("replace-member", "redis-cluster"), "does not add a replica to its configura"),
+        (planned("replace-member", "memcached"), "memcached: it has one server, so no other mem"),
+        (planned("replace-member", "majority"), "majority: its servers do not know each other"),
+        (planned("rolling-upgrade", "reference", to="2"), "its servers are part of Holdfast"),
+        (planned("rolling-upgrade", "dynamodb", to="2"), "its server is an emulator"),
+        (planned("backup-restore", "cockroachdb"), "cockroachdb: Holdfast starts no servers"),
+        (planned("manual-failover", "zookeeper"), "zookeeper: its servers elect their leader by"),
+        (planned("manual-failover", "redis"), "redis: it has one server, so no other can lead"),
+        (planned("manual-failover", "redlock"), "redlock: its servers do not know each other"),
+        (planned("manual-failover", "nats-kv"), "does not ask the leader of its stream"),
+        (planned("manual-failover", "postgres-lease"), "add a standby with --set replicas=1"),
         (
             planned("manual-failover", "redis-sentinel", backend="local"),
             "its sentinels promote the rep",
@@ -91,6 +97,17 @@ def test_a_member_is_replaced_where_others_remain(nodes: int) -> None:
             prepare.complete(plan)
     else:
         assert {fault.target for fault in prepare.complete(plan).faults} <= {"leader|one", "one"}
+
+
+@pytest.mark.parametrize(("replicas", "nodes"), [("0", 1), ("1", 2)])
+def test_a_standby_is_one_more_server(replicas: str, nodes: int) -> None:
+    needs.namespaces()
+    restarted = planned("rolling-restart", "postgres-lease", "local")
+    plan = replace(restarted, options={"replicas": replicas}, nodes=0)
+    assert prepare.complete(plan).nodes == nodes
+    assert prepare.complete(replace(plan, nodes=nodes)).nodes == nodes
+    with pytest.raises(UsageError, match=f"postgres-lease has {nodes} with these options"):
+        prepare.complete(replace(plan, nodes=3 - nodes))
 
 
 def test_every_operation_that_a_system_declares_has_a_name() -> None:
@@ -243,17 +260,23 @@ def test_a_release_that_refuses_the_data_counts_for_nothing_and_the_server_is_pu
         ("redis-sentinel", "redis-server", "force"),
         ("redis-cluster", "redis-server", "handover"),
         ("redis-cluster", "redis-server", "force"),
+        ("postgres-lease", "postgres", "handover"),
+        ("postgres-lease", "postgres", "force"),
     ],
 )
 def test_a_failover_that_is_requested_moves_the_leader(system: str, binary: str, via: str) -> None:
     needs.binary(binary)
     needs.namespaces()
+    standby = {"replicas": "1", "synchronous": "yes"} if system == "postgres-lease" else {}
     run = hf.run(
         system=system, backend="local", nemesis=f"manual-failover:every=4s,for=500ms,via={via}",
-        lease="1s", time="5s", seed=1,
+        lease="1s", time="5s", seed=1, options=standby,
     )  # fmt: skip
     evidence = the_fault(run).evidence
-    assert evidence["how"] == via
+    assert evidence["how"] == via and "problem" not in evidence
+    if standby:
+        assert (evidence["term before"], evidence["term after"]) == (1, 2)
+        assert evidence.get("rejoined") == ("n1" if via == "force" else None)
     assert "" != evidence["leader before"] != evidence["leader after"] != ""
     assert list(run.judgement["problems"]) == []
 

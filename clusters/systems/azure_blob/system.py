@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from holdfast.clusters.systems.azure_blob import ACCOUNT, KEY, LONGEST_S, PORT, SHORTEST_S
-from holdfast.clusters.systems.operations import InMemory
+from holdfast.clusters.systems.operations import EMULATED, InMemory
 from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.presets import LEASE, kept
 from holdfast.clusters.systems.response import response
@@ -41,6 +41,7 @@ class AzureBlob(InMemory):
     """A System; `SYSTEM` is the instance."""
 
     client = "holdfast.clusters.systems.azure_blob.client:client"
+    no_release = EMULATED
     libraries: Sequence[str] = (
         "azure-storage-blob==12.31.1", "azure-core==1.41.0", "isodate==0.7.2", "requests==2.34.2",
         "typing-extensions==4.16.0", "cryptography==50.0.2", "cffi==2.1.1", "pycparser==3.12",

@@ -14,7 +14,7 @@ from dataclasses import replace
 from holdfast.clusters.systems.dynamodb import PORT
 from holdfast.clusters.systems.dynamodb.table import HEADERS, NAMESPACE
 from holdfast.clusters.systems.moto_server import PINS, moto_server
-from holdfast.clusters.systems.operations import InMemory
+from holdfast.clusters.systems.operations import EMULATED, InMemory
 from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.presets import LEASE, kept
 from holdfast.clusters.systems.response import response
@@ -45,6 +45,7 @@ class DynamoDb(InMemory):
 
     client = "holdfast.clusters.systems.dynamodb.client:client"
     ports: Sequence[int] = (PORT,)
+    no_release = EMULATED
     libraries: Sequence[str] = PINS
 
     def promises(self, options: Mapping[str, str]) -> Promises:

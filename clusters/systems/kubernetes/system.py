@@ -53,6 +53,8 @@ class Kubernetes(KeepsFiles):
     libraries: Sequence[str] = ()
     ports: Sequence[int] = (PORT, ETCD_PORT, PEER_PORT)
     no_members = "the stand-in for the API server does not replace members of its etcd"
+    no_failover = "the stand-in for the API server does not move the leader of its etcd"
+    no_release = "the stand-in for the API server is started with one release of etcd"
 
     def promises(self, options: Mapping[str, str]) -> Promises:
         """What compare-and-replace on a consistent store can promise. Raises UsageError."""

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from holdfast.clusters.systems.majority.options import KNOWN, quorum_of
-from holdfast.clusters.systems.operations import InMemory
+from holdfast.clusters.systems.operations import NO_LEADER, OWN_RELEASE, InMemory
 from holdfast.clusters.systems.presets import LEASE_WITH_TOKENS
 from holdfast.clusters.systems.reference.system import KEPT, known_options, status
 from holdfast.clusters.systems.reference.wire.frames import DEFAULT_PORT
@@ -48,6 +48,9 @@ class MajoritySystem(InMemory):
     client = "holdfast.clusters.systems.majority.client:client"
     libraries: Sequence[str] = ()
     ports: Sequence[int] = (DEFAULT_PORT,)
+    no_members = "its servers do not know each other"
+    no_failover = NO_LEADER
+    no_release = OWN_RELEASE
 
     def promises(self, options: Mapping[str, str]) -> Promises:
         """What the vote claims. Raises UsageError."""

@@ -56,6 +56,7 @@ class NatsKv(KeepsFiles):
     libraries: Sequence[str] = ("nats-py==2.16.0",)
     ports: Sequence[int] = (PORT, PEER_PORT, STATUS_PORT)
     no_members = "Holdfast does not change the routes of its cluster"
+    no_failover = "Holdfast does not ask the leader of its stream to step down"
 
     def promises(self, options: Mapping[str, str]) -> Promises:
         """All promises, except under clock steps. Raises UsageError: it has no options."""

@@ -7,6 +7,8 @@ import json
 import os
 import struct
 import subprocess
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from holdfast.clusters.systems.postgres import DATABASE, PORT, USER
 from holdfast.clusters.systems.postgres.server import binary
@@ -21,13 +23,22 @@ UNPRIVILEGED = ("unshare", "--user", "--ipc", "--map-user=65534", "--", "true")
 
 
 def command(
-    node: Node, place: Place, *, pooled: bool = False, synchronous_commit: str = "on"
+    node: Node,
+    place: Place,
+    *,
+    pooled: bool = False,
+    synchronous_commit: str = "on",
+    replication: Mapping[str, str] = MappingProxyType({}),
 ) -> Command:
-    """The server of one node, behind a pooler if requested; both refuse to run as root."""
+    """The server of one node, behind a pooler if requested; both refuse to run as root.
+
+    replication   further settings of a server with a standby, or of a standby
+    """
     module = POOLER if pooled else MODULE
     data = place.run_dir / "data" / node.name
     data.mkdir(parents=True, exist_ok=True)
-    config = json.dumps({"data": str(data), "address": node.address, SYNCED: synchronous_commit})
+    own = {"data": str(data), "address": node.address, SYNCED: synchronous_commit}
+    config = json.dumps({**own, **replication})
     return Command(
         argv=(node.python, "-S", "-P", "-m", module, "--config", config),
         log=place.run_dir / "logs" / node.name / "postgres.log",

@@ -2,8 +2,9 @@
 
 Run as `python -S -m holdfast.clusters.systems.postgres.server --config JSON`, where JSON is
 {"data", "address"} and may name another "port" and another value for one of SETTINGS. The files
-are in `data` if this user may write there, else in the node's own folder for data. Exit code 1 with
-the last lines of the failed step.
+are in `data` if this user may write there, else in the node's own folder for data. With "copy_of",
+the address of a primary, they are a copy of its files and the server is its standby. Exit code 1
+with the last lines of the failed step.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -22,7 +24,12 @@ from holdfast.clusters.systems.postgres import DATABASE, PORT, USER
 PACKAGED = Path("/usr/lib/postgresql")
 ELSEWHERE = Path("/var/tmp/holdfast-postgres")
 INIT_WITHIN_S = 60
+COPY_WITHIN_S, COPY_EVERY_S = 18, 0.1
 HERE, DONE = "files", "files-are-made"
+STANDBY = "standby.signal"
+"""With this file among its own a server starts as a standby; a promotion removes it."""
+REPLICATION = ("primary_conninfo", "synchronous_standby_names", "wal_retrieve_retry_interval")
+"""Settings that a server with a standby has besides SETTINGS."""
 
 SETTINGS: dict[str, str] = {
     "port": str(PORT),
@@ -61,8 +68,30 @@ def prepare(postgres: str, initdb: str, files: Path) -> None:
     made = [initdb, "-D", str(files), "-U", USER, "-A", "trust", "-E", "UTF8", "--locale=C"]
     run(*made, "--no-instructions")
     with (files / "pg_hba.conf").open("a") as allowed:
-        allowed.write(f"host all {USER} samenet trust\n")
+        allowed.write(f"host all,replication {USER} samenet trust\n")
     run(postgres, "--single", "-D", str(files), DATABASE, words=SCHEMA)
+    (files.parent / DONE).touch()
+
+
+def copy(primary: str, files: Path) -> None:
+    """Copies the files of a running primary, as those of its standby. It may not run yet, so that
+    this is repeated within a bound.
+
+    Raises OSError and subprocess.SubprocessError.
+    """
+    program = binary("pg_basebackup") or "pg_basebackup"
+    source = (f"--host={primary}", f"--port={PORT}", f"--username={USER}")
+    end_s = time.monotonic() + COPY_WITHIN_S
+    while True:
+        shutil.rmtree(files, ignore_errors=True)
+        try:
+            run(program, *source, "--checkpoint=fast", "-D", str(files))
+            break
+        except subprocess.CalledProcessError:
+            if time.monotonic() > end_s:
+                raise
+            time.sleep(COPY_EVERY_S)
+    (files / STANDBY).touch()
     (files.parent / DONE).touch()
 
 
@@ -84,13 +113,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     home = wanted if os.access(wanted, os.W_OK) else ELSEWHERE
     home.mkdir(exist_ok=True)
     try:
-        if not (home / DONE).exists():
+        if not (home / DONE).exists() and "copy_of" in config:
+            copy(config["copy_of"], home / HERE)
+        elif not (home / DONE).exists():
             prepare(postgres, initdb, home / HERE)
     except (OSError, subprocess.SubprocessError) as error:
         sys.stderr.write(f"cannot make the files of a server: {error}\n")
         return 1
     port = config.get("port", str(PORT))
     chosen = {name: config.get(name, value) for name, value in SETTINGS.items()}
+    chosen |= {name: config[name] for name in REPLICATION if name in config}
     settings = {**chosen, "listen_addresses": config["address"], "port": port}
     words = [f"--{name}={value}" for name, value in settings.items()]
     return os.execv(postgres, [postgres, "-D", str(home / HERE), *words])

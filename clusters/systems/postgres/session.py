@@ -14,14 +14,23 @@ from typing import TYPE_CHECKING
 import psycopg
 from psycopg import errors
 
-from holdfast.clusters.systems.database_client import Failed, NoSession, answered, in_one_line
+from holdfast.clusters.systems.database_client import (
+    Failed,
+    NoSession,
+    Session,
+    answered,
+    in_one_line,
+)
 from holdfast.clusters.systems.postgres import DATABASE, PORT, USER
 from holdfast.harness.core.operations import Answer, Status
+from holdfast.harness.core.ports import ClientSetup
 
 if TYPE_CHECKING:
     from psycopg.rows import TupleRow
 
 CONNECT_S = 1.0
+ANY, PRIMARY = "any", "primary"
+"""Values of target_session_attrs of libpq."""
 NEXT_TOKEN = "select nextval('tokens')"
 
 MEANING: tuple[tuple[type[Exception], Status], ...] = (
@@ -87,10 +96,32 @@ class PostgresSession:
         await self._connection.close()
 
 
+class AtPrimary:
+    """Part of a `Lock`: opens its sessions at the only server, or at the primary of several."""
+
+    next_token = NEXT_TOKEN
+
+    def __init__(self, setup: ClientSetup) -> None:
+        self._target = ANY if len(setup.servers) == 1 else PRIMARY
+
+    async def open(self, address: str, idle_ms: int) -> Session:
+        """As `Lock`."""
+        return await connect(address, idle_ms, target=self._target)
+
+
 async def connect(
-    address: str, idle_ms: int, *, port: int = PORT, user: str = USER, database: str = DATABASE
+    address: str,
+    idle_ms: int,
+    *,
+    port: int = PORT,
+    user: str = USER,
+    database: str = DATABASE,
+    target: str = ANY,
 ) -> PostgresSession:
-    """A new session; the server ends it after idle_ms of silence (0: never). Raises NoSession."""
+    """A new session; the server ends it after idle_ms of silence (0: never). Raises NoSession.
+
+    target   PRIMARY: a standby is refused, by libpq itself
+    """
     opening = psycopg.AsyncConnection.connect(
         host=address,
         port=port,
@@ -100,6 +131,7 @@ async def connect(
         gssencmode="disable",
         autocommit=True,
         prepare_threshold=None,
+        target_session_attrs=target,
     )
     try:
         async with asyncio.timeout(CONNECT_S):

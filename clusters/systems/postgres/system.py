@@ -1,7 +1,9 @@
 """Driver side of PostgreSQL locks: one server, holds that live as long as their session.
 
 Promises: exclusion under every fault; a client that loses its session is notified and holds nothing
-Does not promise: that a paused or partitioned holder notices before the next client is granted
+Does not promise: that a paused or partitioned holder notices before the next client is granted;
+    with `replicas=1` exclusion across a failover, because these locks are not replicated: a
+    promoted standby grants what a primary that still runs has granted
 Tested with: Debian's PostgreSQL 15 and psycopg 3.3.9
 """
 
@@ -10,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from holdfast.clusters.systems.operations import KeepsFiles
 from holdfast.clusters.systems.options import choose
-from holdfast.clusters.systems.postgres import PORT, deploy
+from holdfast.clusters.systems.postgres import PORT, deploy, replication
+from holdfast.clusters.systems.postgres.replication import Replicating
 from holdfast.clusters.systems.presets import CONNECTION, REACHED, REVERTED, kept
 from holdfast.harness.core.clock import SECOND
-from holdfast.harness.core.ports import Command, Leader, Node, Place
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.ports import Command, Node, Place
 from holdfast.harness.core.verdict import Promises
 
 OPTIONS: dict[str, tuple[str, ...]] = {
@@ -23,15 +26,18 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     deploy.SYNCED: ("on", "off"),
     "tokens": ("none", "sequence"),
     "via": ("direct", "pgbouncer"),
+    **replication.OPTIONS,
 }
 """When the server ends a silent session, whether a commit is synced before its response, whether a
-grant takes a number from a sequence, and whether clients reach the server through a pooler with
-transaction pooling."""
+grant takes a number from a sequence, whether clients reach the server through a pooler with
+transaction pooling, and those of replication."""
+WITHOUT_FAILOVER = (*REACHED, "clock")
+"""Faults under which a lock that is not replicated has one owner, if there is a standby."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PostgresSystem(KeepsFiles):
-    """A System over one server; clients use the first node.
+class PostgresSystem(Replicating):
+    """A System over one server, or a primary and its standby; clients use the primary.
 
     acquisition   as text, per scope
     in_tx         scopes whose token is taken before its transaction has committed
@@ -49,14 +55,16 @@ class PostgresSystem(KeepsFiles):
     ports: Sequence[int] = (PORT,)
 
     def promises(self, options: Mapping[str, str]) -> Promises:
-        """Exclusion under every fault. Raises UsageError."""
+        """Exclusion under every fault, with a standby except failovers. Raises UsageError."""
         chosen = self._chosen(options)
+        alone = not replication.replicated(chosen)
+        every = ("any",) if alone else WITHOUT_FAILOVER
         scope = chosen.get("scope", next(iter(self.scopes)))
         tokens, synced = chosen["tokens"] == "sequence", chosen[deploy.SYNCED] == "on"
-        keeps = kept(("any", *REVERTED)) | {"loss-notice": REACHED}
+        keeps = kept((*every, *(REVERTED if alone else ()))) | {"loss-notice": REACHED}
         if tokens:
             safe = synced and scope not in self.in_tx
-            flushed = ("any",) if safe else ("partition", "pause", "suspend", "clock")
+            flushed = every if safe else ("partition", "pause", "suspend", "clock")
             keeps |= {"token-order": flushed, "no-stale-write": flushed}
         return replace(
             CONNECTION,
@@ -70,26 +78,26 @@ class PostgresSystem(KeepsFiles):
     def command(
         self, node: Node, servers: Sequence[Node], place: Place, options: Mapping[str, str]
     ) -> Command:
-        """The same on every node; clients use the first."""
+        """A primary; the second of two servers is its standby until it is promoted."""
         chosen = self._chosen(options)
-        pooled, synced = chosen["via"] == "pgbouncer", chosen[deploy.SYNCED]
-        return deploy.command(node, place, pooled=pooled, synchronous_commit=synced)
+        return deploy.command(
+            node,
+            place,
+            pooled=chosen["via"] == "pgbouncer",
+            synchronous_commit=chosen[deploy.SYNCED],
+            replication=replication.settings(self.name, node, servers, place, chosen),
+        )
 
     def precheck(self) -> str | None:
         """Why this machine cannot start it outside a container; None if it can."""
         return deploy.missing()
 
-    async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
-        """Whether the server opens a session."""
-        return await deploy.ready(node)
-
-    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
-        """The one server that clients use."""
-        return Leader(servers[0].name)
-
     def _chosen(self, options: Mapping[str, str]) -> dict[str, str]:
         scopes = {"scope": tuple(self.scopes)} if len(self.scopes) > 1 else {}
-        return choose(self.name, options, {**OPTIONS, **scopes})
+        chosen = choose(self.name, options, {**OPTIONS, **scopes})
+        if wrong := replication.problems(chosen):
+            raise UsageError(*(f"{self.name}: {why}" for why in wrong))
+        return chosen
 
     def _sheet(self, scope: str, chosen: Mapping[str, str]) -> dict[str, str]:
         idle = chosen["idle"] == "lease"
@@ -117,5 +125,5 @@ class PostgresSystem(KeepsFiles):
             " partitioned holder can know; then only the resource can reject its writes",
             "clock assumptions": "none for exclusion",
             "evidence": f"fsync on, synchronous_commit {chosen[deploy.SYNCED]}; locks live in"
-            " memory and end with the server",
+            " memory and end with the server" + replication.sheet(chosen),
         }

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from holdfast.clusters.systems.operations import KeepsFiles
+from holdfast.clusters.systems.operations import NO_LEADER, KeepsFiles
 from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.presets import LEASE, kept
 from holdfast.clusters.systems.redis import PORT
@@ -32,6 +32,7 @@ class RedlockSystem(KeepsFiles):
     libraries: Sequence[str] = ()
     ports: Sequence[int] = (PORT,)
     no_members = "its servers do not know each other"
+    no_failover = NO_LEADER
 
     def promises(self, options: Mapping[str, str]) -> Promises:
         """The promises with the chosen persistence. Raises UsageError."""

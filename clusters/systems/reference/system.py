@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 
-from holdfast.clusters.systems.operations import KeepsFiles
+from holdfast.clusters.systems.operations import OWN_RELEASE, KeepsFiles
 from holdfast.clusters.systems.presets import LEASE_WITH_TOKENS
 from holdfast.clusters.systems.reference.client.connection import Link, NoAnswer, NotSent
 from holdfast.clusters.systems.reference.locks.admission import PRIORITIES
@@ -111,6 +111,8 @@ class ReferenceSystem(KeepsFiles):
     libraries: Sequence[str] = ()
     ports: Sequence[int] = (DEFAULT_PORT,)
     no_members = "the members of the reference service are fixed when it is deployed"
+    no_failover = "its members elect their leader by themselves; it has no command for that"
+    no_release = OWN_RELEASE
 
     def __init__(
         self,

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from holdfast.clusters.systems.moto_server import PINS, moto_server
-from holdfast.clusters.systems.operations import InMemory
+from holdfast.clusters.systems.operations import EMULATED, InMemory
 from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.presets import LEASE, LEASE_WITH_TOKENS, kept
 from holdfast.clusters.systems.response import response
@@ -58,6 +58,7 @@ class S3(InMemory):
     client = "holdfast.clusters.systems.s3.client:client"
     libraries: Sequence[str] = PINS
     ports: Sequence[int] = (PORT,)
+    no_release = EMULATED
 
     def promises(self, options: Mapping[str, str]) -> Promises:
         """Exclusion while the bucket keeps its objects. Raises UsageError."""

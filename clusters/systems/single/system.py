@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from holdfast.clusters.systems.operations import InMemory
+from holdfast.clusters.systems.operations import OWN_RELEASE, InMemory
 from holdfast.clusters.systems.presets import LEASE_WITH_TOKENS
 from holdfast.clusters.systems.reference.system import known_options, server_command, status
 from holdfast.clusters.systems.reference.wire.frames import DEFAULT_PORT
@@ -88,6 +88,7 @@ class SingleSystem(InMemory):
     client = "holdfast.clusters.systems.single.client:client"
     libraries: Sequence[str] = ()
     ports: Sequence[int] = (DEFAULT_PORT,)
+    no_release = OWN_RELEASE
 
     def promises(self, options: Mapping[str, str]) -> Promises:
         """Exclusion as long as the server lives. Raises UsageError."""

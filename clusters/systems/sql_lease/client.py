@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from holdfast.clusters.systems.database_client import ASK_S, Failed, NoSession, Session
+from holdfast.clusters.systems.database_client import ASK_S, Failed, NoSession, Servers, Session
 from holdfast.clusters.systems.polling import EXCLUSIVE_ONLY, HELD, Poller
 from holdfast.harness.core.clock import MILLISECOND
 from holdfast.harness.core.operations import Answer, Grant, Mode, Status
@@ -46,7 +46,7 @@ class RowLease:
     """A LockClient over one session, which is opened again after an error."""
 
     def __init__(self, setup: ClientSetup, dialect: Dialect) -> None:
-        self._address = setup.servers[0][1]
+        self._servers = Servers(setup)
         self._name = setup.name
         self._poller = Poller(setup, "lease polls", POLL_NS)
         self._dialect = dialect
@@ -115,7 +115,7 @@ class RowLease:
 
     async def _opened(self) -> Session:
         if self._session is None or self._session.broken:
-            self._session = await self._dialect.open(self._address)
+            self._session = await self._servers.open(self._dialect.open)
         return self._session
 
     def _timed(self, words: str) -> str:

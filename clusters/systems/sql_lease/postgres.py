@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from holdfast.clusters.systems.database_client import Session
-from holdfast.clusters.systems.postgres.session import connect
+from holdfast.clusters.systems.postgres.session import PRIMARY, connect
 from holdfast.clusters.systems.sql_lease.client import Dialect, RowLease
 from holdfast.harness.core.ports import ClientSetup
 
 
 async def _open(address: str) -> Session:
     return await connect(address, 0)
+
+
+async def _open_primary(address: str) -> Session:
+    return await connect(address, 0, target=PRIMARY)
 
 
 DIALECT = Dialect(
@@ -26,4 +32,5 @@ DIALECT = Dialect(
 
 def client(setup: ClientSetup) -> RowLease:
     """The client of one worker; nothing is opened yet."""
-    return RowLease(setup, DIALECT)
+    alone = len(setup.servers) == 1
+    return RowLease(setup, DIALECT if alone else replace(DIALECT, open=_open_primary))

@@ -1,25 +1,31 @@
 """Driver side of leases that are rows: one database server, a time in a table.
 
 Promises: exclusion while no wall clock steps: the database's, or with `clock=client` the clients';
-    with commits that are synced (the default) also after a crash and a power loss of the server
-Does not promise: exclusion under clock faults, fencing tokens, loss notification
+    with commits that are synced (the default) also after a crash and a power loss of the server;
+    PostgreSQL with a synchronous standby also across a failover, even if the former primary still
+    runs: no commit is acknowledged there without the standby
+Does not promise: exclusion under clock faults, fencing tokens, loss notification; with an
+    asynchronous standby exclusion across a failover
 Tested with: Debian's PostgreSQL 15 and MariaDB 10.11, psycopg 3.3.9 and PyMySQL 1.2.4
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from holdfast.clusters.systems.mariadb.system import FLUSHED, MariaSystem
 from holdfast.clusters.systems.mariadb.system import SYSTEM as MARIADB_SERVER
 from holdfast.clusters.systems.operations import KeepsFiles
 from holdfast.clusters.systems.options import choose
+from holdfast.clusters.systems.postgres import replication
 from holdfast.clusters.systems.postgres.deploy import SYNCED
+from holdfast.clusters.systems.postgres.replication import Replicating
 from holdfast.clusters.systems.postgres.row.system import SYSTEM as POSTGRES_SERVER
 from holdfast.clusters.systems.postgres.system import PostgresSystem
 from holdfast.clusters.systems.presets import LEASE, kept
 from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
@@ -33,6 +39,7 @@ class SqlLease(KeepsFiles):
 
     commit   option of that server: what a commit waits for; the first value is a sync
     killed   its values with which the server loses no commit when its processes are killed
+    further  options that the server has too, with their values
     """
 
     name: str
@@ -40,6 +47,7 @@ class SqlLease(KeepsFiles):
     server: PostgresSystem | MariaSystem
     commit: tuple[str, Sequence[str]]
     killed: Sequence[str]
+    further: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def libraries(self) -> Sequence[str]:
@@ -57,6 +65,8 @@ class SqlLease(KeepsFiles):
         clock, (name, values) = chosen["clock"], self.commit
         synced = chosen[name] == values[0]
         lost = ("kill",) * (chosen[name] in self.killed) + ("power",) * synced
+        if chosen.get(replication.SYNCHRONOUS) == "yes":
+            lost += ("manual-failover",)
         durable = {"durable-grants": (*KEPT, *lost)} if synced else {}
         return replace(
             LEASE,
@@ -73,10 +83,13 @@ class SqlLease(KeepsFiles):
                 "retry": "none; the client polls",
                 "consequence": "a holder paused for longer than its lease is replaced without a"
                 " notification",
-                "clock assumptions": "the wall clock of the database does not step"
+                "clock assumptions": "the wall clock of the database does not step; that of a"
+                " promoted standby agrees with it"
+                if replication.replicated(chosen) and clock == "database"
+                else "the wall clock of the database does not step"
                 if clock == "database"
                 else "the wall clocks of all clients agree, and do not step",
-                "evidence": f"one server, {name} {chosen[name]}",
+                "evidence": f"one server, {name} {chosen[name]}{replication.sheet(chosen)}",
             },
         )
 
@@ -84,8 +97,9 @@ class SqlLease(KeepsFiles):
         self, node: Node, servers: Sequence[Node], place: Place, options: Mapping[str, str]
     ) -> Command:
         """The server's."""
-        name, _ = self.commit
-        return self.server.command(node, servers, place, {name: self._chosen(options)[name]})
+        chosen = self._chosen(options)
+        own = {name: chosen[name] for name in (self.commit[0], *self.further)}
+        return self.server.command(node, servers, place, own)
 
     def precheck(self) -> str | None:
         """Why this machine cannot start it outside a container; None if it can."""
@@ -100,15 +114,27 @@ class SqlLease(KeepsFiles):
         return Leader(servers[0].name)
 
     def _chosen(self, options: Mapping[str, str]) -> dict[str, str]:
-        return choose(self.name, options, {**OPTIONS, self.commit[0]: self.commit[1]})
+        known = {**OPTIONS, self.commit[0]: self.commit[1], **self.further}
+        return choose(self.name, options, known)
 
 
-POSTGRES = SqlLease(
+class PostgresLease(Replicating, SqlLease):
+    """The lease on PostgreSQL, whose server may have a standby."""
+
+    def _chosen(self, options: Mapping[str, str]) -> dict[str, str]:
+        chosen = super()._chosen(options)
+        if wrong := replication.problems(chosen):
+            raise UsageError(*(f"{self.name}: {why}" for why in wrong))
+        return chosen
+
+
+POSTGRES = PostgresLease(
     name="postgres-lease",
     client="holdfast.clusters.systems.sql_lease.postgres:client",
     server=POSTGRES_SERVER,
     commit=(SYNCED, ("on", "off")),
     killed=("on",),
+    further=replication.OPTIONS,
 )
 MARIADB = SqlLease(
     name="mariadb-lease",

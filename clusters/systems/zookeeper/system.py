@@ -60,6 +60,7 @@ class ZooKeeper(KeepsFiles):
     libraries: Sequence[str] = ("kazoo==2.11.0",)
     ports: Sequence[int] = (PORT, FOLLOW_PORT, ELECTION_PORT)
     no_members = "its members are fixed in its configuration file (no dynamic reconfiguration)"
+    no_failover = "its servers elect their leader by themselves; it has no command for that"
 
     def promises(self, options: Mapping[str, str]) -> Promises:
         """What the recipe promises for a lock in a session. Raises UsageError."""

@@ -93,14 +93,14 @@ _SYSTEMS: dict[str, SystemRow] = {
         entry=f"{_S}.postgres.advisory.system:SYSTEM",
         says="PostgreSQL advisory locks, session- or transaction-level, through psycopg",
         nodes=1,
-        most=1,
+        most=2,
         peers=False,
     ),
     "postgres-row": SystemRow(
         entry=f"{_S}.postgres.row.system:SYSTEM",
         says="SELECT ... FOR UPDATE on PostgreSQL, through psycopg",
         nodes=1,
-        most=1,
+        most=2,
         peers=False,
     ),
     "mariadb-row": SystemRow(
@@ -128,7 +128,7 @@ _SYSTEMS: dict[str, SystemRow] = {
         entry=f"{_S}.sql_lease.system:POSTGRES",
         says="a row with an owner and a time on PostgreSQL (--set clock=database|client)",
         nodes=1,
-        most=1,
+        most=2,
         peers=False,
     ),
     "mariadb-lease": SystemRow(

@@ -65,14 +65,16 @@ def _refusals(found: Prepared, what: str) -> Iterator[str]:
     plan, backend = found.plan, catalogue.BACKENDS[found.plan.backend]
     if what not in OPERATIONS:
         return  # The nemesis itself reports a wrong `via`.
+    if not found.row.most:
+        yield f"{plan.system}: Holdfast starts no servers for it on which an operator could work"
+        return
     if not isinstance(found.system, Operated):
         yield f"{plan.system} does not declare what operators can do to its servers"
         return
     why = found.system.operations(found.options).get(what, "not supported")
-    nodes = plan.nodes or found.row.nodes
     if why:
         yield f"{plan.system}: {why}"
     elif not backend.virtual_time and not backend.programs_here:
         yield "servers must run on this machine: use --backend local or local-proxy"
-    elif what == REPLACE and nodes < LEAST_MEMBERS:
-        yield f"it needs at least {LEAST_MEMBERS} servers, not {nodes}: use --nodes"
+    elif what == REPLACE and found.servers < LEAST_MEMBERS:
+        yield f"it needs at least {LEAST_MEMBERS} servers, not {found.servers}: use --nodes"

@@ -55,6 +55,7 @@ from holdfast.planning.resolve import (
     Prepared,
     backend_options,
     kinds_of,
+    other_number_of_nodes,
     resolve,
     resource_options,
     too_many_nodes,
@@ -96,7 +97,7 @@ def prepared(plan: Plan) -> Prepared:
     found = resolve(plan)
     resource = plan.resource or design_sheet.suited_to(found.system, found.promises)
     problems = [
-        *too_many_nodes(plan, found.row),
+        *(too_many_nodes(plan, found.row) or other_number_of_nodes(found)),
         *without_tokens(plan, resource, found.promises),
         *on_other_backends(found),
         *not_whole(plan),
@@ -124,7 +125,7 @@ def prepared(plan: Plan) -> Prepared:
     full = replace(
         offered_load.shared(plan),
         backend=usable_backend(plan.backend),
-        nodes=plan.nodes or found.row.nodes,
+        nodes=found.servers,
         resource=resource,
         faults=(*plan.faults, *drawn),
     )
@@ -455,7 +456,7 @@ def manifest(
         traits={kind: catalogue.NEMESES[kind].traits for kind in kinds_of(plan)},
         ready_ns=READY_NS,
         longest_hold_ns=longest_ns,
-        peers=found.row.peers,
+        peers=found.peers,
         pins=pins,
         libraries=folders,
         site=site_folders() if own_code.installed(plan) and _clients_here(plan) else (),

@@ -18,7 +18,7 @@ from holdfast.clusters.programs.system import entry as entry_of_program
 from holdfast.clusters.programs.system import is_program
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.ports import Able, Confined, System
+from holdfast.harness.core.ports import Able, Confined, Sized, System
 from holdfast.harness.core.verdict import Promises
 from holdfast.harness.plans.manifest import RecordedChecker
 from holdfast.harness.plans.plan import NAMES, Plan
@@ -54,6 +54,18 @@ class Prepared:
     def options(self) -> dict[str, str]:
         """The plan's options for its system."""
         return system_options(self.plan)
+
+    @property
+    def servers(self) -> int:
+        """The number of servers that the plan deploys."""
+        if isinstance(self.system, Sized):
+            return self.system.servers(self.options)
+        return self.plan.nodes or self.row.nodes
+
+    @property
+    def peers(self) -> bool:
+        """Whether its servers communicate."""
+        return self.row.peers or (isinstance(self.system, Sized) and self.servers > 1)
 
     def abilities(self) -> Sequence[str]:
         """Abilities of the system's client with the plan's options."""
@@ -100,6 +112,14 @@ def resolve(plan: Plan) -> Prepared:
 def kinds_of(plan: Plan) -> list[str]:
     """The kinds of fault that a plan names, each once."""
     return list(dict.fromkeys([name for name, _ in plan.nemeses] + [f.do for f in plan.faults]))
+
+
+def other_number_of_nodes(found: Prepared) -> list[str]:
+    """That the plan has another number of servers than its options say, in one line at most."""
+    given = found.plan.nodes
+    if not given or given == found.servers:
+        return []
+    return [f"--nodes {given}: {found.plan.system} has {found.servers} with these options"]
 
 
 def too_many_nodes(plan: Plan, row: SystemRow) -> list[str]:

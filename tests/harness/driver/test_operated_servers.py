@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -286,3 +287,123 @@ def test_maintenance_that_is_not_answered_is_no_fault(operated: Operated) -> Non
     operated.service.silent = {"n2"}
     with pytest.raises(EnvironmentFailed, match="n2 does not respond"):
         operated.carry_out(fail_over(COMPACT, "n1", "n2"))
+
+
+@dataclass
+class Primary(Database):
+    """Servers whose former leader is made a replica by an operator; `steps` in order.
+
+    stays   the leader ignores the signal to exit
+    """
+
+    steps: list[Any] = field(default_factory=list)
+    stays: bool = False
+    stops_with: int = signal.SIGINT
+
+    def command(
+        self, node: Node, servers: Sequence[Node], place: Place, options: Mapping[str, str]
+    ) -> Command:
+        self.steps.append(("start", node.name))
+        command = super().command(node, servers, place, options)
+        script = "trap '' INT; while :; do sleep 600; done"
+        return replace(command, argv=("sh", "-c", script)) if self.stays else command
+
+    async def fail_over(
+        self, leader: Node, servers: Sequence[Node], options: Mapping[str, str], how: str
+    ) -> None:
+        await super().fail_over(leader, servers, options, how)
+        self.steps.append("promote")
+
+    def rejoin(self, node: Node, place: Place, how: str) -> None:
+        self.steps.append(("rejoin", node.name, how))
+
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
+        found = await super().leader(servers, options)
+        return None if found is None else Leader(found.name, int(found.name[1:]))
+
+
+@pytest.fixture
+def with_primary(tmp_path: Path) -> Iterator[Operated]:
+    (tmp_path / "workers").mkdir()
+    machine, service = Machine(tmp_path), Primary(leads="n1", follows=["n2"])
+    agent = Killer(machine=machine)
+    made = cluster(machine, service, agent, plan=replace(PLAN, nodes=3, clients=1))
+    asyncio.run(made.open())
+    service.steps.clear()
+    yield Operated(machine, service, made, agent, Operator(made))
+    machine.end()
+
+
+def steps(operated: Operated) -> list[Any]:
+    assert isinstance(operated.service, Primary)
+    return operated.service.steps
+
+
+def test_a_leader_is_shut_down_before_it_hands_over_and_starts_as_a_replica(
+    with_primary: Operated,
+) -> None:
+    before = with_primary.made.running["n1"].pid
+    during, after = with_primary.carry_out(fail_over(HANDOVER, "n1"), HEAL)
+    assert steps(with_primary) == ["promote", ("rejoin", "n1", HANDOVER), ("start", "n1")]
+    assert during["effective"] and (during["term before"], during["term after"]) == (1, 2)
+    assert with_primary.machine.started[0].returncode is None, "nobody killed it"
+    assert with_primary.agent.of("kill") == [] and with_primary.made.running["n1"].pid != before
+    assert after == during and "rejoined" not in after
+
+
+def test_a_leader_that_was_not_replaced_starts_as_it_was(
+    with_primary: Operated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(failover, "LEADS_WITHIN_NS", 0)
+    with_primary.service.follows = ["n1"]
+    (during,) = with_primary.carry_out(fail_over(HANDOVER, "n1"))
+    assert steps(with_primary) == ["promote", ("start", "n1")] and not during["effective"]
+
+
+def test_a_leader_that_does_not_shut_down_is_killed_and_leads_again(
+    with_primary: Operated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(operations, "EXITS_WITHIN_NS", 0)
+    assert isinstance(with_primary.service, Primary)
+    with_primary.service.stays = True
+    with_primary.machine.kill("n1")
+    asyncio.run(with_primary.made.start("n1"))
+    steps(with_primary).clear()
+    with pytest.raises(EnvironmentFailed, match=r"^n1 did not shut down within 0 s$"):
+        with_primary.carry_out(fail_over(HANDOVER, "n1"))
+    assert steps(with_primary) == [("start", "n1")] and with_primary.made.alive("n1")
+
+
+def test_a_forced_former_leader_runs_on_until_the_heal(with_primary: Operated) -> None:
+    before = with_primary.made.running["n1"].pid
+
+    def still_runs() -> None:
+        assert with_primary.made.running["n1"].pid == before and with_primary.made.alive("n1")
+        assert steps(with_primary) == ["promote"]
+
+    during, after = with_primary.carry_out(fail_over(FORCE, "n1"), still_runs, HEAL)
+    assert steps(with_primary)[1:] == [("rejoin", "n1", FORCE), ("start", "n1")]
+    assert after["rejoined"] == "n1" and "problem" not in after
+    assert during["operated_ns"][0] == after["operated_ns"][0]
+    assert during["operated_ns"][1] < after["operated_ns"][1]
+
+
+def test_a_former_leader_that_another_fault_keeps_dead_is_left_to_that_fault(
+    with_primary: Operated,
+) -> None:
+    def dies() -> None:
+        with_primary.machine.kill("n1")
+
+    _, after = with_primary.carry_out(fail_over(FORCE, "n1"), dies, HEAL)
+    assert steps(with_primary) == ["promote", ("rejoin", "n1", FORCE)]
+    assert after["effective"] and with_primary.restarts() == []
+
+
+def test_a_leader_that_does_not_respond_is_replaced_by_force_only(with_primary: Operated) -> None:
+    with_primary.service.leads = ""
+    for how, nodes in ((HANDOVER, ["n1"]), (FORCE, ["n1", "n2"])):
+        with pytest.raises(EnvironmentFailed, match="does not lead any more"):
+            with_primary.carry_out(fail_over(how, *nodes))
+    (during,) = with_primary.carry_out(fail_over(FORCE, "n1"))
+    assert during["effective"] and during["leader before"] == "n1"
+    assert "term before" not in during

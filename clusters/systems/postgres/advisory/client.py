@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from holdfast.clusters.systems.database_client import ASK_S, Session, SessionClient, first
-from holdfast.clusters.systems.postgres.session import NEXT_TOKEN, connect
+from holdfast.clusters.systems.postgres.session import AtPrimary
 from holdfast.harness.core.ports import ClientSetup
 
 KEY = "hashtextextended(%s, 0)"
 
 
-class SessionScope:
+class SessionScope(AtPrimary):
     """`pg_advisory_lock`: held until it is unlocked or the session ends. A `Lock`."""
-
-    next_token = NEXT_TOKEN
-
-    async def open(self, address: str, idle_ms: int) -> Session:
-        """As `Lock`."""
-        return await connect(address, idle_ms)
 
     async def prepare(self, session: Session, lock: str) -> None:
         """Nothing: the longest wait is a setting of the session, sent with the query itself."""
@@ -38,14 +32,8 @@ class SessionScope:
         return first(await session.ask(words, lock, within_s=ASK_S))
 
 
-class TransactionScope:
+class TransactionScope(AtPrimary):
     """`pg_advisory_xact_lock`: held until its transaction ends. A `Lock`."""
-
-    next_token = NEXT_TOKEN
-
-    async def open(self, address: str, idle_ms: int) -> Session:
-        """As `Lock`."""
-        return await connect(address, idle_ms)
 
     async def prepare(self, session: Session, lock: str) -> None:
         """Begins the transaction that will hold it."""
@@ -74,4 +62,4 @@ class TransactionScope:
 def client(setup: ClientSetup) -> SessionClient:
     """The client of one worker; nothing is opened yet."""
     by_session = setup.options.get("scope", "session") == "session"
-    return SessionClient(setup, SessionScope() if by_session else TransactionScope())
+    return SessionClient(setup, SessionScope(setup) if by_session else TransactionScope(setup))

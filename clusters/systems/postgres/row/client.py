@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from holdfast.clusters.systems.database_client import ASK_S, Session, SessionClient
-from holdfast.clusters.systems.postgres.session import NEXT_TOKEN, connect
+from holdfast.clusters.systems.postgres.session import AtPrimary
 from holdfast.harness.core.ports import ClientSetup
 
 ROW = "select name from locks where name = %s for update"
 
 
-class RowLock:
+class RowLock(AtPrimary):
     """A `Lock`: begin, select for update; commit releases it."""
-
-    next_token = NEXT_TOKEN
-
-    async def open(self, address: str, idle_ms: int) -> Session:
-        """As `Lock`."""
-        return await connect(address, idle_ms)
 
     async def prepare(self, session: Session, lock: str) -> None:
         """Creates the row, because a missing one locks nothing."""
@@ -43,4 +37,4 @@ class RowLock:
 
 def client(setup: ClientSetup) -> SessionClient:
     """The client of one worker; nothing is opened yet."""
-    return SessionClient(setup, RowLock())
+    return SessionClient(setup, RowLock(setup))

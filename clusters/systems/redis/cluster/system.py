@@ -17,7 +17,7 @@ from holdfast.clusters.systems.operations import Replicated
 from holdfast.clusters.systems.options import choose, refuse_loopback
 from holdfast.clusters.systems.presets import LEASE, kept
 from holdfast.clusters.systems.redis import PORT
-from holdfast.clusters.systems.redis.cluster import BUS_PORT, DOWN_MS, NODES, PRIMARIES, WAIT
+from holdfast.clusters.systems.redis.cluster import BUS_PORT, DOWN_MS, NODES, WAIT
 from holdfast.clusters.systems.redis.cluster.layout import nodes_file, serves
 from holdfast.clusters.systems.redis.server import missing, redis_server, said
 from holdfast.clusters.systems.redis.system import LIBRARIES
@@ -111,18 +111,14 @@ class RedisCluster(Replicated):
         )
         if not cluster or not copies or "cluster_state:ok" not in cluster[0]:
             return False
-        role = "connected_slaves:1" if node.name in _primaries() else "master_link_status:up"
-        return role in copies[0]
+        roles = ("connected_slaves:1", "master_link_status:up")
+        return any(role in copies[0] for role in roles)
 
     async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
         """The primary of the first lock's slot in the highest configuration epoch."""
         asked = await asyncio.gather(*(_claims(server) for server in servers))
         leading = [one for one in asked if one is not None]
         return max(leading, key=attrgetter("term"), default=None)
-
-
-def _primaries() -> tuple[str, ...]:
-    return tuple(f"n{number}" for number in range(1, PRIMARIES + 1))
 
 
 async def _replica_of(primary: Node, servers: Sequence[Node]) -> Node:

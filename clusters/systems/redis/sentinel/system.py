@@ -98,12 +98,11 @@ class RedisSentinel(Replicated):
         return missing()
 
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
-        """Whether a server responds, a replica is synced, a sentinel knows enough others."""
-        if node.name == DATA[0]:
-            return await said(node.address, DATA_PORT, "PING") == ["PONG"]
+        """Whether a primary responds, a replica is synced, a sentinel knows enough others."""
         if node.name in DATA:
             told = await said(node.address, DATA_PORT, "INFO", "replication")
-            return told is not None and "master_link_status:up" in told[0]
+            roles = ("role:master", "master_link_status:up")
+            return told is not None and any(role in told[0] for role in roles)
         return await said(node.address, PORT, "SENTINEL", "CKQUORUM", GROUP) is not None
 
     async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
