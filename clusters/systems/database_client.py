@@ -106,7 +106,7 @@ class Held:
 
 class Servers:
     """The servers of a database, of which one accepts sessions. Each session is opened at the first
-    that does, in an order sampled anew, as libpq has it with load_balance_hosts=random: a client
+    that does, in a newly sampled order, as libpq has it with load_balance_hosts=random: a client
     does not know which of two primaries is the former one."""
 
     def __init__(self, setup: ClientSetup) -> None:

@@ -31,7 +31,7 @@ def place(tmp_path: Path) -> Place:
 def test_two_nodes_have_a_database_and_the_others_etcd(tmp_path: Path) -> None:
     first, second, third = (SYSTEM.command(node, NODES, place(tmp_path), {}) for node in NODES)
     assert third.argv[0] == "etcd" and "n3=http://10.0.0.3:2380" in third.argv
-    assert json.loads(second.argv[-1])["etcd"] == ["10.0.0.3"] and second.nobody
+    assert json.loads(second.argv[-1])["etcd"] == "10.0.0.3" and second.nobody
     told = json.loads(Path(json.loads(first.argv[-1])["file"]).read_text())
     assert told["etcd3"]["hosts"] == ["10.0.0.3:2379"]
     assert told["postgresql"]["connect_address"] == "10.0.0.1:5432"

@@ -15,10 +15,11 @@ from holdfast.clusters.systems.postgres import replication, wire
 from holdfast.clusters.systems.postgres.advisory.system import SYSTEM as ADVISORY
 from holdfast.clusters.systems.postgres.replication import Role
 from holdfast.clusters.systems.postgres.server import HERE, STANDBY
-from holdfast.clusters.systems.sql_lease.system import MARIADB, POSTGRES
+from holdfast.clusters.systems.postgres.system import PostgresSystem
+from holdfast.clusters.systems.sql_lease.system import MARIADB, POSTGRES, SqlLease
 from holdfast.harness.core.errors import EnvironmentFailed, UsageError
 from holdfast.harness.core.fault_traits import FORCE, HANDOVER
-from holdfast.harness.core.ports import ClientSetup, Leader, Node, Place, System
+from holdfast.harness.core.ports import ClientSetup, Leader, Node, Place
 from tests.clusters.test_sql_lease import Script
 
 N1, N2 = (Node(name=f"n{n}", role="server", address=f"10.0.0.{n}") for n in (1, 2))
@@ -168,7 +169,9 @@ def test_options_that_contradict_each_other_are_refused(
 
 def test_only_a_lease_on_a_synchronous_standby_survives_a_failover() -> None:
     def promised(
-        system: System, options: Mapping[str, str], what: str = "mutual-exclusion"
+        system: PostgresSystem | SqlLease,
+        options: Mapping[str, str],
+        what: str = "mutual-exclusion",
     ) -> bool:
         return system.promises(options).promised(what, ["manual-failover"])
 

@@ -1,9 +1,9 @@
 """Runs Patroni on a node, with the PostgreSQL server that it starts.
 
 Run as `python -S -m holdfast.clusters.systems.patroni.node --config JSON`, where JSON is {"file",
-"etcd"}: the path of Patroni's configuration, and the addresses of etcd. Patroni detaches its
-server, so this process adopts it: what kills or pauses the node reaches both. It exits with
-Patroni's exit code.
+"etcd"}: the path of Patroni's configuration, and the addresses of etcd, separated by spaces.
+Patroni detaches its server, so this process adopts it: what kills or pauses the node reaches both.
+It exits with Patroni's exit code.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
 
 from holdfast.clusters.systems.etcd import PORT
 
@@ -57,8 +56,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Returns when Patroni has exited."""
     parser = argparse.ArgumentParser(description="Patroni with its PostgreSQL server")
     parser.add_argument("--config", required=True, help="JSON, see the module's documentation")
-    config: Mapping[str, Any] = json.loads(parser.parse_args(argv).config)
-    if not wait_for(config["etcd"]):
+    config: Mapping[str, str] = json.loads(parser.parse_args(argv).config)
+    if not wait_for(config["etcd"].split()):
         sys.stderr.write("no member of etcd accepts connections\n")
         return 1
     adopt_orphans()

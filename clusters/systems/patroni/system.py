@@ -18,7 +18,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Any
 
 from holdfast.clusters.systems.etcd import PEER_PORT
 from holdfast.clusters.systems.etcd import PORT as ETCD_PORT
@@ -35,6 +34,7 @@ from holdfast.clusters.systems.presets import LEASE, kept
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.fault_traits import FORCE, HANDOVER
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
@@ -95,7 +95,7 @@ class PostgresPatroni(Replicated):
         addresses = [server.address for server in etcd]
         file = data / "patroni.json"
         file.write_text(json.dumps(settings(node, addresses, str(data)), indent=1))
-        config = json.dumps({"file": str(file), "etcd": addresses})
+        config = json.dumps({"file": str(file), "etcd": " ".join(addresses)})
         return Command(
             argv=(node.python, "-S", "-P", "-m", MODULE, "--config", config),
             log=place.run_dir / "logs" / node.name / "patroni.log",
@@ -145,9 +145,10 @@ def _send(request: urllib.request.Request) -> None:
         return
 
 
-def settings(node: Node, etcd: Sequence[str], data: str) -> dict[str, Any]:
+def settings(node: Node, etcd: Sequence[str], data: str) -> dict[str, Json]:
     """Patroni's configuration of one database."""
-    server = {name: value for name, value in SETTINGS.items() if name not in OWNED}
+    server: dict[str, Json] = {name: value for name, value in SETTINGS.items() if name not in OWNED}
+    login: dict[str, Json] = {"username": USER}
     psql = binary("psql") or "psql"
     return {
         "scope": "lock",
@@ -170,7 +171,7 @@ def settings(node: Node, etcd: Sequence[str], data: str) -> dict[str, Any]:
             "bin_dir": str(binary("postgres")).removesuffix("/postgres"),
             "pgpass": f"{data}/pgpass",
             "database": DATABASE,
-            "authentication": {name: {"username": USER} for name in ("superuser", "replication")},
+            "authentication": {"superuser": login, "replication": login},
             "pg_hba": [f"host all,replication {USER} samenet trust"],
             "parameters": {**server, "wal_retrieve_retry_interval": RETRY},
         },
@@ -178,7 +179,7 @@ def settings(node: Node, etcd: Sequence[str], data: str) -> dict[str, Any]:
     }
 
 
-def _at(node: Node, port: int) -> dict[str, str]:
+def _at(node: Node, port: int) -> dict[str, Json]:
     return dict.fromkeys(("listen", "connect_address"), f"{node.address}:{port}")
 
 
