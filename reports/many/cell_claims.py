@@ -159,6 +159,12 @@ CELLS: Mapping[str, Mapping[str, CellClaim]] = {
         _UNBOUNDED,
     ),
     "postgres-lease": _ROW_LEASE,
+    "postgres-patroni": _table(
+        _yes("one primary decides; what was not copied is lost with it", "kill", "clock", "pause"),
+        _EXPIRES,
+        _RACE,
+        _UNBOUNDED,
+    ),
     "mariadb-lease": _ROW_LEASE,
     "dynamodb": _table(
         _yes("a conditional write decides, on one item"),

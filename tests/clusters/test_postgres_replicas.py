@@ -16,7 +16,7 @@ from holdfast.clusters.systems.postgres.advisory.system import SYSTEM as ADVISOR
 from holdfast.clusters.systems.postgres.replication import Role
 from holdfast.clusters.systems.postgres.server import HERE, STANDBY
 from holdfast.clusters.systems.postgres.system import PostgresSystem
-from holdfast.clusters.systems.sql_lease.system import MARIADB, POSTGRES, PostgresLease
+from holdfast.clusters.systems.sql_lease.system import MARIADB, POSTGRES, SqlLease
 from holdfast.harness.core.errors import EnvironmentFailed, UsageError
 from holdfast.harness.core.fault_traits import FORCE, HANDOVER
 from holdfast.harness.core.ports import ClientSetup, Leader, Node, Place
@@ -169,7 +169,7 @@ def test_options_that_contradict_each_other_are_refused(
 
 def test_only_a_lease_on_a_synchronous_standby_survives_a_failover() -> None:
     def promised(
-        system: PostgresLease | PostgresSystem,
+        system: PostgresSystem | SqlLease,
         options: Mapping[str, str],
         what: str = "mutual-exclusion",
     ) -> bool:

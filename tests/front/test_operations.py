@@ -70,6 +70,7 @@ def planned(
         (planned("manual-failover", "redlock"), "redlock: its servers do not know each other"),
         (planned("manual-failover", "nats-kv"), "does not ask the leader of its stream"),
         (planned("manual-failover", "postgres-lease"), "add a standby with --set replicas=1"),
+        (planned("manual-failover", "postgres-patroni", via="force"), "Patroni demotes a leader b"),
         (
             planned("manual-failover", "redis-sentinel", backend="local"),
             "its sentinels promote the rep",
@@ -262,6 +263,7 @@ def test_a_release_that_refuses_the_data_counts_for_nothing_and_the_server_is_pu
         ("redis-cluster", "redis-server", "force"),
         ("postgres-lease", "postgres", "handover"),
         ("postgres-lease", "postgres", "force"),
+        ("postgres-patroni", "patroni", "handover"),
     ],
 )
 def test_a_failover_that_is_requested_moves_the_leader(system: str, binary: str, via: str) -> None:

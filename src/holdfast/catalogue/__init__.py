@@ -131,6 +131,12 @@ _SYSTEMS: dict[str, SystemRow] = {
         most=2,
         peers=False,
     ),
+    "postgres-patroni": SystemRow(
+        entry=f"{_S}.patroni.system:SYSTEM",
+        says="the row of postgres-lease on two PostgreSQL servers, failed over by Patroni and etcd",
+        nodes=3,
+        most=5,
+    ),
     "mariadb-lease": SystemRow(
         entry=f"{_S}.sql_lease.system:MARIADB",
         says="a row with an owner and a time on MariaDB (--set clock=database|client)",
