@@ -18,7 +18,7 @@ from tests.nemesis.test_agent_disks import attached
 
 pytestmark = [pytest.mark.power, pytest.mark.real_server]
 
-OFTEN = "every=2s,for=6s"
+OFTEN = "every=3s,for=2700ms"
 WORDS = {
     "failpoint": "function=lease.(*lessor).findExpiredLeases,target=leader",
     "manual-failover": "via=handover",
