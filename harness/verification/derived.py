@@ -177,9 +177,9 @@ class Run:
             }
             self.following(a)
             for attempt, mine in (self._grouped or {}).items():
-                if len(mine) < 2 and attempt not in refused:
-                    continue  # one response contradicts nothing
                 said = [r for r in mine if kinds[r] in (RENEW, RELEASE)]
+                if len(said) < 2 and attempt not in refused:
+                    continue  # one response contradicts nothing
                 ends = [r for r in said if status[r] == NOT_OWNER]
                 ends += [r for r in said if status[r] == OK and kinds[r] == RELEASE]
                 over = min([refused.get(attempt, INF), *(rows.t_ret[r] for r in ends)])

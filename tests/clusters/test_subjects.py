@@ -80,8 +80,8 @@ def test_a_library_promises_under_every_kind_of_fault_of_a_single_client() -> No
         "fork",
     )
     keeps = resolve(plan).promises.keeps
-    assert keeps["mutual-exclusion"] == ("partition", "pause", *of_clients)
-    assert keeps["deadlock-freedom"] == ("partition", "pause", "kill", *of_clients)
+    assert keeps["mutual-exclusion"] == ("partition", "pause", "suspend", *of_clients)
+    assert keeps["deadlock-freedom"] == ("partition", "pause", "suspend", "kill", *of_clients)
     assert keeps["no-hung-request"] == ("any",)
 
 

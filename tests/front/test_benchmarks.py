@@ -35,6 +35,7 @@ ON_REAL_PARTS: dict[str, tuple[str, ...]] = {
 ELSEWHERE = {
     "run_directory": "makes what the others measure",
     "verifying": "tests/harness/verification/test_verify.py runs it",
+    "frozen_holder": "80 minutes for all rows; tests/front/test_system_calls.py runs its plan",
     "install": "fetches packages; the bare root of CI installs the same",
     "intervals": "compiles a server and takes minutes at any size",
     "throughput": "a minute of load at any size",

@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import json
 import random
-import re
+import shlex
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -143,7 +144,8 @@ def test_no_situation_is_the_command_of_a_finding() -> None:
     known = [
         fault
         for one in FINDINGS.values()
-        for text in re.findall(r"--nemesis (\S+)", one.command)
+        for word, text in pairwise(shlex.split(one.command))
+        if word == "--nemesis"
         for fault in parse_nemesis(text)
         if len(fault[1]) > 1
     ]

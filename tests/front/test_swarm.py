@@ -20,6 +20,8 @@ def test_every_fault_that_the_simulator_has_is_drawn() -> None:
     able -= {"syscall", "power"}
     # No service promises what it promises across a state that went back.
     able -= {"backup-restore", "rollback"}
+    # One kind more would give every seed that tests and findings name another plan.
+    able -= {"suspend"}
     drawn = [kind for seed in SEEDS for kind, _ in swarm.draw(seed, "reference", 3, {}).nemeses]
     assert set(drawn) == able
     assert {"reply-loss", "reset", "cancel", "torn-write"} <= able
