@@ -239,6 +239,7 @@ def test_a_hold_that_an_operator_ended_is_told_as_revoked() -> None:
     assert {seen.strings[reason] for reason in told} == {"revoked"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", AT_ONCE)
 def test_the_local_arm_answers_the_same(name: str, tmp_path: Path) -> None:
     on_the_local_arm(name, tmp_path)

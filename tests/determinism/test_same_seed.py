@@ -33,6 +33,7 @@ def test_a_seed_gives_the_same_history_twice_in_one_process() -> None:
     assert len(dict.fromkeys(first)) == len(first), "different seeds give different histories"
 
 
+@pytest.mark.slow
 def test_a_seed_gives_the_same_history_under_every_hash_seed() -> None:
     running = [
         subprocess.Popen(

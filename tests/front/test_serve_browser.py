@@ -23,6 +23,7 @@ HOSTILE_FILE = (
 )
 
 
+@pytest.mark.slow
 def test_pages_are_read_compared_and_opened_without_anything_foreign_running(runs: Path) -> None:
     foe = next(path for path in runs.iterdir() if path.name.startswith("foe"))
     mine = next(path for path in sorted(runs.iterdir()) if path.name.endswith("majority-7"))

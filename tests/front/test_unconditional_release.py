@@ -40,6 +40,7 @@ class Lock:
 """
 
 
+@pytest.mark.slow
 def test_the_release_is_named_as_the_cause_of_the_grants_that_it_let_in(
     capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

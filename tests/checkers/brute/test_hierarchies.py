@@ -43,6 +43,7 @@ def compare(seed: int, n: int) -> Counter[str]:
     return counts
 
 
+@pytest.mark.slow
 def test_no_holds_in_a_tree_are_accused_that_any_course_of_events_allows() -> None:
     counts = compare(1, 800)
     assert counts["accused"] >= 160 and counts["possible"] >= 160, counts

@@ -142,6 +142,7 @@ def compare(seed: int, n: int) -> Counter[str]:
     return verdicts
 
 
+@pytest.mark.slow
 def test_a_job_is_accused_if_and_only_if_it_was_done_twice_or_never() -> None:
     verdicts = compare(1, 800)
     assert min(verdicts[Verdict.VIOLATED], verdicts[Verdict.HOLDS]) >= 100, verdicts

@@ -57,6 +57,7 @@ def test_what_no_client_sees_departs(name: str, workload: str, seed: int, rule: 
     assert one_seed(seed, "reference", {"mutant": name}, workload).found == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "first", "rule"),
     [
