@@ -38,6 +38,10 @@ def test_a_leader_that_was_deposed_and_elected_again_begins_its_times_anew() -> 
     assert one_seed(700826, "reference", {}, validated=True).departure is None
 
 
+def test_a_leader_of_an_earlier_term_need_not_have_what_a_later_one_committed() -> None:
+    assert one_seed(309505, "reference", {}, validated=True).departure is None
+
+
 def test_a_node_that_gets_three_snapshots_at_once_is_allowed() -> None:
     assert one_seed(2454, "reference", {}, validated=True).departure is None
 

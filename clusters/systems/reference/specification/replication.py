@@ -11,6 +11,7 @@ Not specified: when an election begins, what is sent to whom, and how much at on
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -211,7 +212,8 @@ class Replication:
             raise Departs("a term begins with an empty entry", str(disk), allows, f"{command}")
         self.leaders[term] = node
         self.made[index, term] = before, command
-        last = len(self.agreed) - 1
+        # Votes may come late: it need not have what a leader of a later term committed meanwhile.
+        last = bisect_right(self.agreed, term) - 1
         if self._term_in(term, index, last) != self.agreed[last]:
             raise Departs(
                 "a new leader has all that is committed",
