@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -9,7 +12,8 @@ import pytest
 from holdfast import catalogue
 from tests import needs
 from tests.front import aborted
-from tests.front.test_links_and_limits import injected, killed_amid
+from tests.front.test_links_and_limits import every_pid, injected, network_of
+from tests.front.test_teardown import agent_of, all_gone
 from tests.nemesis.test_agent_disks import attached
 
 pytestmark = [pytest.mark.power, pytest.mark.real_server]
@@ -55,9 +59,22 @@ def test_nothing_is_left(tmp_path: Path, kind: str, who: str) -> None:
         aborted.wait_for(
             lambda: kind in injected(run.run_dir),
             60,
-            "it was not injected",
+            f"not injected: {said_of(run.run_dir)}",
         )
-        killed_amid(run, who)
+        networks = {network_of(pid) for pid in aborted.processes_of(run.run_dir)} - {
+            network_of(os.getpid())
+        }
+        victims = [agent_of(run.run_dir)] if who != "driver" else []
+        victims += [run.driver] if who != "agent" else []
+        for pid in victims:
+            os.kill(pid, signal.SIGKILL)
+        run.process.wait(60)
+        all_gone(run)
+        aborted.wait_for(
+            lambda: not [pid for pid in every_pid() if network_of(pid) in networks],
+            10,
+            "a network of the run is left",
+        )
         name = run.run_dir.name
         servers = sorted((run.run_dir / "data").glob("n*"))
         aborted.wait_for(
@@ -70,3 +87,13 @@ def test_nothing_is_left(tmp_path: Path, kind: str, who: str) -> None:
         if run.process.poll() is None:
             run.process.kill()
         run.process.wait(10)
+
+
+def said_of(run_dir: Path) -> list[dict[str, object]]:
+    """What the fault journal says of faults that did not take effect."""
+    try:
+        lines = (run_dir / "faults.jsonl").read_text().splitlines()
+    except FileNotFoundError:
+        return []
+    rows = [json.loads(line) for line in lines if line.endswith("}")]
+    return [row for row in rows if row["event"] not in ("planned", "injected")]

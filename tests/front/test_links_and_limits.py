@@ -136,15 +136,12 @@ def test_whoever_is_killed_amid_every_kind_no_network_of_the_run_is_left(
     run = aborted.start(tmp_path, backend, 3, faults=",".join(KINDS))
     wanted = {kind.partition(":")[0] for kind in KINDS}
     aborted.wait_for(lambda: injected(run.run_dir) >= wanted, 60, "not every kind was injected")
-    assert len(killed_amid(run, who)) >= 3
-    assert aborted.doctor(run)["leftovers"] == []
-
-
-def killed_amid(run: aborted.Started, who: str) -> set[str]:
-    """SIGKILLs the driver, the agent or both; the networks of the run, all gone within 10 s, as are
-    its processes."""
-    networks = {network_of(pid) for pid in aborted.processes_of(run.run_dir)}
-    networks -= {network_of(os.getpid())}
+    networks = {network_of(pid) for pid in aborted.processes_of(run.run_dir)} - {
+        network_of(os.getpid())
+    }
+    assert len(networks) >= 3
+    label = json.loads((run.run_dir / "manifest.json").read_text())["label"]
+    assert label in [made_by for made_by, _ in memory_groups.find()]
     killed = [agent_of(run.run_dir)] if who != "driver" else []
     killed += [run.driver] if who != "agent" else []
     for pid in killed:
@@ -156,7 +153,12 @@ def killed_amid(run: aborted.Started, who: str) -> set[str]:
         10,
         "a network of the run is left",
     )
-    return networks
+    aborted.wait_for(
+        lambda: label not in [made_by for made_by, _ in memory_groups.find()],
+        10,
+        "a control group of the run is left",
+    )
+    assert aborted.doctor(run)["leftovers"] == []
 
 
 def injected(run_dir: Path) -> set[str]:
