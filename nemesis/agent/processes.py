@@ -47,6 +47,18 @@ def thread_states(process: Process) -> list[str]:
     return []
 
 
+def sleeps(process: Process) -> list[str]:
+    """The kernel's function in which each uninterruptible thread (`D`) sleeps, "0" if it hides it;
+    empty if the process has exited."""
+    found = []
+    with suppress(OSError):
+        for task in os.listdir(f"/proc/{process.pid}/task"):
+            fields = _stat(f"/proc/{process.pid}/task/{task}/stat")
+            if fields and fields[0] == "D":
+                found.append(Path(f"/proc/{process.pid}/task/{task}/wchan").read_text())
+    return found if find(process.pid) == process else []
+
+
 def state(process: Process) -> str:
     """`T` if every thread is stopped, `gone` if none is left, else a running one's letter."""
     letters = thread_states(process)

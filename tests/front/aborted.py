@@ -35,14 +35,14 @@ class Started:
     env: dict[str, str]
 
 
-def wait_for(condition: Callable[[], Any], within_s: float, what: str) -> Any:
+def wait_for(condition: Callable[[], Any], within_s: float, what: str | Callable[[], str]) -> Any:
     """The first true answer of a condition; AssertionError with `what` after the bound."""
     deadline = time.monotonic() + within_s
     while True:
         found = condition()
         if found:
             return found
-        assert time.monotonic() < deadline, what
+        assert time.monotonic() < deadline, what() if callable(what) else what
         time.sleep(0.02)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -134,14 +135,25 @@ def test_whoever_is_killed_amid_every_kind_no_network_of_the_run_is_left(
     """Rules, queues and neighbour entries end with their network namespaces."""
     needs.engine() if backend == "docker" else needs.namespaces()
     run = aborted.start(tmp_path, backend, 3, faults=",".join(KINDS))
-    wanted = {kind.partition(":")[0] for kind in KINDS}
-    aborted.wait_for(lambda: injected(run.run_dir) >= wanted, 60, "not every kind was injected")
+    kill_amid(run, {kind.partition(":")[0] for kind in KINDS}, who)
+
+
+def kill_amid(run: aborted.Started, wanted: set[str], who: str) -> None:
+    """SIGKILL to the driver, the agent or both while these kinds are at work; no process, network,
+    mount, loop device or control group of the run is left, and `doctor` finds nothing."""
+    aborted.wait_for(
+        lambda: injected(run.run_dir) >= wanted,
+        60,
+        lambda: f"injected: {injected(run.run_dir)}, and not {said_of(run.run_dir)}",
+    )
     networks = {network_of(pid) for pid in aborted.processes_of(run.run_dir)} - {
         network_of(os.getpid())
     }
     assert len(networks) >= 3
     label = json.loads((run.run_dir / "manifest.json").read_text())["label"]
-    assert label in [made_by for made_by, _ in memory_groups.find()]
+    if "memory-limit" in wanted:
+        assert label in [made_by for made_by, _ in memory_groups.find()]
+    devices = devices_of(run)
     killed = [agent_of(run.run_dir)] if who != "driver" else []
     killed += [run.driver] if who != "agent" else []
     for pid in killed:
@@ -158,7 +170,33 @@ def test_whoever_is_killed_amid_every_kind_no_network_of_the_run_is_left(
         10,
         "a control group of the run is left",
     )
+    aborted.wait_for(lambda: not devices & attached(), 10, "a loop device of the run is left")
+    assert run.run_dir.name not in Path("/proc/self/mountinfo").read_text()
     assert aborted.doctor(run)["leftovers"] == []
+
+
+def attached() -> set[tuple[str, str]]:
+    """(device, inode of its file) of each loop device that is attached on this host."""
+    words = [needs.binary("losetup"), "--list", "--noheadings", "--output", "NAME,BACK-INO"]
+    said = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+    return {(name, inode) for name, inode in map(str.split, said.splitlines())}
+
+
+def devices_of(run: aborted.Started) -> set[tuple[str, str]]:
+    """Those of `attached` that are mounted where the run's fault agent sees them."""
+    mounts = Path(f"/proc/{agent_of(run.run_dir)}/mounts").read_text().splitlines()
+    mounted = {line.split()[0] for line in mounts if str(run.run_dir) in line}
+    return {device for device in attached() if device[0] in mounted}
+
+
+def said_of(run_dir: Path) -> list[dict[str, object]]:
+    """What the fault journal says of faults that did not take effect."""
+    try:
+        lines = (run_dir / "faults.jsonl").read_text().splitlines()
+    except FileNotFoundError:
+        return []
+    rows = [json.loads(line) for line in lines if line.endswith("}")]
+    return [row for row in rows if row["event"] not in ("planned", "injected")]
 
 
 def injected(run_dir: Path) -> set[str]:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.nemesis.agent.disks import loop_mount
 from holdfast.nemesis.agent.disks.disk_faults import Power
 from holdfast.nemesis.agent.disks.node_disk import LEAST, MOUNTS_VARIABLE, NodeDisk
 from holdfast.nemesis.agent.hosted_nodes import World
@@ -165,7 +166,12 @@ def test_a_node_without_a_disk_and_a_dead_one_lose_no_power(node: Node) -> None:
     assert "no live process" in node.agent.error("power", fault="f2", nodes=["n1"])
 
 
-def test_a_node_whose_disk_kept_its_power_is_still_started_again(tmp_path: Path) -> None:
+def test_a_node_whose_disk_kept_its_power_is_still_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop_mount, "require", lambda at: None)
+    monkeypatch.setattr(loop_mount, "thaw", lambda at: False)
+
     class Sturdy(NodeDisk):
         """A disk that the kernel does not shut down."""
 

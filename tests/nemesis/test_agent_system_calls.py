@@ -106,10 +106,10 @@ def inject(agent: AgentProcess, call: str, act: str, **rest: Any) -> None:
     agent.do("syscall", fault="f1", nodes=["n1"], call=call, act=act, **rest)
 
 
-def effective(agent: AgentProcess) -> bool:
+def effective(agent: AgentProcess, fault: str = "f1") -> bool:
     """Whether it becomes effective within a bound."""
     return wait_until(
-        lambda: bool(agent.do("observe", fault="f1")["effective"]),
+        lambda: bool(agent.do("observe", fault=fault)["effective"]),
         time.monotonic_ns() + 5_000_000_000,
     )
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 from holdfast.harness.core.json_value import Json
 from holdfast.nemesis.agent import processes
@@ -20,6 +20,11 @@ from holdfast.nemesis.agent.signals import Kills
 from holdfast.nemesis.agent.tracing.system_calls import SystemCalls
 
 THAW = ("-S", "-P", "-m", "holdfast.nemesis.agent.disks.thaw_at_exit")
+FROZEN_AT = "percpu"
+"""In the name of the kernel's function where writes to a frozen filesystem sleep,
+`percpu_rwsem_wait` since Linux 5.6. A parent of vfork(2) and a reader of another disk sleep too."""
+UNNAMED = ("0", "")
+"""What a kernel without names of its functions says."""
 END_NS = 1_000_000_000
 """Time for a process that was killed while it waited for a disk to exit once it is thawed."""
 
@@ -44,11 +49,16 @@ class Power:
         self._lost: dict[str, Evidence] = {}
 
     def inject(self, fault: str, args: Mapping[str, Json]) -> Evidence:
-        """Cuts the power of `nodes`, kills their processes, mounts their disks. Errors: Refused."""
+        """Cuts the power of `nodes`, kills their processes, mounts their disks.
+
+        Errors: Refused, OSError; both before anything is done.
+        """
         nodes = _nodes(args)
         mounted = disks(self._world, "power", nodes)
         if not any(self._world.living(node) for node in nodes):
             raise Refused(f"power {'+'.join(nodes)}: no live process; restart it first")
+        for disk in mounted.values():
+            loop_mount.require(disk.at)
         for node in nodes:
             processes.stop(self._world.node(node).roots)
         times: list[int] = []
@@ -122,9 +132,9 @@ class SyncLie:
         try:
             self._power.inject(fault, {"nodes": nodes})
             lost = self._power.heal(fault)
-        except Refused as refused:
+        except (Refused, OSError) as error:
             dead = [node for node in nodes if not self._world.living(node)]
-            lost = {"effective": False, "problem": str(refused), "restart": dead}
+            lost = {"effective": False, "problem": str(error), "restart": dead}
         finally:
             self._calls.heal(fault)
         return {**skipped, **lost}
@@ -147,9 +157,12 @@ class DiskHang:
         mounted = disks(self._world, "disk-hang", _nodes(args))
         self._guard()
         free = [node for node in mounted if not self._claims.claimants(node)]
+        with ExitStack() as undo:
+            for node in free:
+                loop_mount.freeze(mounted[node].at)
+                undo.callback(loop_mount.thaw, mounted[node].at)
+            undo.pop_all()
         self._claims.claim(fault, _nodes(args))
-        for node in free:
-            loop_mount.freeze(mounted[node].at)
         self._times[fault] = [time.clock_gettime_ns(time.CLOCK_BOOTTIME)]
         return self.observe(fault)
 
@@ -167,12 +180,12 @@ class DiskHang:
             )
 
     def observe(self, fault: str) -> Evidence:
-        """The threads that wait for the disk; effective if there is one."""
+        """The threads that wait for a frozen disk; effective if there is one."""
         waiting = {
             node: sum(
-                letter == "D"
+                where in UNNAMED or FROZEN_AT in where
                 for process in self._world.living(node)
-                for letter in processes.thread_states(process)
+                for where in processes.sleeps(process)
             )
             for node in self._claims.of(fault)
         }
@@ -203,8 +216,12 @@ class DiskFull:
 
     def inject(self, fault: str, args: Mapping[str, Json]) -> Evidence:
         """Fills the disks of `nodes`. Errors: Refused, OSError."""
-        disks(self._world, "disk-full", _nodes(args))
-        self._claims.claim(fault, _nodes(args))
+        nodes = _nodes(args)
+        for disk in disks(self._world, "disk-full", nodes).values():
+            loop_mount.require(disk.at)
+        if not any(self._world.living(node) for node in nodes):
+            raise Refused(f"disk-full {'+'.join(nodes)}: no live process; restart it first")
+        self._claims.claim(fault, nodes)
         return self.observe(fault)
 
     def observe(self, fault: str) -> Evidence:

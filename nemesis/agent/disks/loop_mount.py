@@ -17,6 +17,7 @@ from pathlib import Path
 LOOP_CTL_GET_FREE, LOOP_CONFIGURE = 0x4C82, 0x4C0A
 LOOP_FLAG_AUTOCLEAR = 4
 LOOP_INFO_BYTES, LOOP_FLAGS_AT, LOOP_RESERVED_BYTES = 232, 52, 64
+LOOP_MAJOR = 7
 SHUTDOWN, NO_LOG_FLUSH = 0x8004587D, 2
 FREEZE, THAW = 0xC0045877, 0xC0045878
 NO_ACCESS_TIMES = 0x400
@@ -81,7 +82,7 @@ def thaw(at: Path) -> bool:
 
 def sync(at: Path) -> None:
     """Makes everything written so far durable. Errors: OSError."""
-    folder = os.open(at, os.O_RDONLY | os.O_DIRECTORY)
+    folder = _opened(at)
     try:
         _checked(_libc.syncfs(folder))
     finally:
@@ -97,8 +98,27 @@ def is_shut_down(at: Path) -> bool:
     return False
 
 
-def _on(at: Path, request: int, argument: bytes) -> None:
+def require(at: Path) -> None:
+    """Errors: OSError, ENODEV if no loop device is mounted there."""
+    os.close(_opened(at))
+
+
+def _opened(at: Path) -> int:
+    """A descriptor of a mounted disk. Errors: as of `require`.
+
+    Somebody may have unmounted it. The requests would reach the filesystem below then, which is
+    the host's.
+    """
     folder = os.open(at, os.O_RDONLY | os.O_DIRECTORY)
+    device, below = os.fstat(folder).st_dev, os.stat(at.parent).st_dev
+    if device == below or os.major(device) != LOOP_MAJOR:
+        os.close(folder)
+        raise OSError(errno.ENODEV, f"no disk is mounted at {at} any more")
+    return folder
+
+
+def _on(at: Path, request: int, argument: bytes) -> None:
+    folder = _opened(at)
     try:
         fcntl.ioctl(folder, request, argument)
     finally:

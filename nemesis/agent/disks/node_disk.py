@@ -72,6 +72,7 @@ class NodeDisk:
         """Takes all free space, by a file without a name; until the kernel refuses one more
         block. The kernel frees the file when the agent ends. Errors: OSError."""
         if self._ballast < 0:
+            loop_mount.require(self.at)
             self._ballast = os.open(self.at, os.O_TMPFILE | os.O_RDWR, 0o600)
         taken = os.fstat(self._ballast).st_size
         block = os.statvfs(self.at).f_frsize

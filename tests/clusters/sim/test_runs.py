@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gc
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
 from holdfast import catalogue
 from holdfast.clusters.backends.sim import scheduler
+from holdfast.clusters.systems.reference.locks.state_machine import Locks
 from holdfast.clusters.systems.single import simulated as simulated_single
 from holdfast.engine import runner
 from holdfast.harness.core.clock import SECOND
@@ -165,6 +166,18 @@ def test_a_run_without_an_end_is_ended_and_leaves_nothing_unawaited(
         simulate(plan())
     gc.collect()
     assert capsys.readouterr().err == ""
+
+
+def test_a_server_that_fails_with_the_end_of_an_iterator_exits_as_with_any_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def apply(self: Locks, index: int, command: object) -> NoReturn:
+        next(iter(()))
+        raise AssertionError
+
+    monkeypatch.setattr(Locks, "apply", apply)
+    with pytest.raises(EnvironmentFailed, match="exited unexpectedly: RuntimeError: StopIteration"):
+        simulate(plan())
 
 
 def test_a_server_that_exits_at_its_start_ends_the_run_with_its_last_words(

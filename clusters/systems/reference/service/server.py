@@ -260,7 +260,7 @@ class Server:
         except Exception as error:
             # A node with a failed disk, or an internal error, sends nothing more.
             self._over = True
-            self._failed.set_exception(error)
+            self._failed.set_exception(_as_failure(error))
             return
         self._emit(effects)
         # An earlier timer stays: else every message that postpones a deadline would cost one.
@@ -300,6 +300,15 @@ class Server:
         if seen != self._seen:
             self._seen = seen
             self.say(f"{node.role} in term {node.term}, leader {node.leader or 'unknown'}")
+
+
+def _as_failure(error: Exception) -> Exception:
+    """The error as a future takes it: StopIteration would end the coroutine that awaits it."""
+    if not isinstance(error, StopIteration):
+        return error
+    failure = RuntimeError("StopIteration")
+    failure.__cause__ = error
+    return failure
 
 
 class Connection:
