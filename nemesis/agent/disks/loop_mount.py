@@ -106,8 +106,7 @@ def require(at: Path) -> None:
 def _opened(at: Path) -> int:
     """A descriptor of a mounted disk. Errors: as of `require`.
 
-    Somebody may have unmounted it. The requests would reach the filesystem below then, which is
-    the host's.
+    After an unmount by another program the requests would reach the filesystem below, the host's.
     """
     folder = os.open(at, os.O_RDONLY | os.O_DIRECTORY)
     device, below = os.fstat(folder).st_dev, os.stat(at.parent).st_dev
