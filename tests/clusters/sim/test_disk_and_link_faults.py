@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -10,11 +11,13 @@ import pytest
 from holdfast.clusters.systems.reference.consensus.messages import (
     NOTHING,
     Ballot,
+    Durable,
     Entry,
     Save,
+    Snapshot,
     Tail,
 )
-from holdfast.clusters.systems.reference.service.simulated_node import torn
+from holdfast.clusters.systems.reference.service.simulated_node import Kept, torn
 from holdfast.harness.core.errors import UsageError
 from tests.clusters.sim.small import MS, SECOND, Small
 from tests.clusters.sim.test_runs import fault, judged, plan, verdicts
@@ -95,10 +98,28 @@ def test_a_frame_on_a_slow_link_is_late_by_so_much_and_the_way_back_is_not() -> 
 def test_of_a_torn_write_whole_records_at_its_beginning_stay() -> None:
     entries = tuple(Entry(term=1, command={"n": n}) for n in range(4))
     saves: list[Save] = [Ballot(term=1, vote="n1"), Tail(first=1, entries=entries)]
-    assert torn(saves, 0.0) == []
-    assert torn(saves, 0.25) == saves[:1]
-    assert torn(saves, 0.65) == [saves[0], Tail(first=1, entries=entries[:2])]
-    assert torn([NOTHING], 0.99) == [], "a snapshot is there whole or not at all"
+    assert torn(saves, 0.0)[0] == []
+    assert torn(saves, 0.25)[0] == saves[:1]
+    assert torn(saves, 0.65)[0] == [saves[0], Tail(first=1, entries=entries[:2])]
+    assert torn([NOTHING], 0.99) == ([], b""), "a snapshot is there whole or not at all"
+
+
+@pytest.mark.parametrize("share", [n / 40 for n in range(40)])
+def test_a_node_cuts_off_the_record_that_was_torn_and_goes_on(share: float) -> None:
+    entries = tuple(Entry(term=1, command={"n": n}) for n in range(4))
+    snapshot = Snapshot(index=7, term=1, state={"a": 1})
+    kept = Kept()
+    kept.take([Durable(ballot=Ballot(term=1, vote="n2"), snapshot=snapshot, entries=entries[:1])])
+    left = kept.tear([Ballot(term=2, vote="n1"), Tail(first=9, entries=entries)], share)
+    found, cut = kept.read()
+    assert found == Durable(ballot=kept.ballot, snapshot=snapshot, entries=tuple(kept.entries))
+    assert (len(left), len(kept.entries)) == (
+        min(2, int(5 * share)),
+        1 + max(0, int(5 * share) - 1),
+    )
+    assert cut > 0, "there is always the beginning of a record"
+    kept.take([Tail(first=9, entries=entries)])
+    assert kept.read() == (replace(found, entries=entries[:1] + entries), 0)
 
 
 def test_jitter_makes_frames_late_by_different_times() -> None:

@@ -1,27 +1,23 @@
 """Durable storage of a node: a log of checksummed lines and a snapshot, in one folder.
 
-A line is eight hex digits of CRC-32, a blank and JSON. A broken last line results from a crash
-during a write (torn write): it was never acknowledged and is cut off. Any other data that does not
-read back as written stops the node, because it may have promised what it no longer knows.
+An unfinished last line of the log is cut off. Any other data that does not read back as written
+stops the node, because it may have promised what it no longer knows.
 """
 
 from __future__ import annotations
 
 import fcntl
-import json
 import os
-import zlib
 from pathlib import Path
-from typing import Any
 
-from holdfast.clusters.systems.reference.consensus.messages import (
-    NOTHING,
-    Ballot,
-    Durable,
-    Entry,
-    Save,
-    Snapshot,
-    Tail,
+from holdfast.clusters.systems.reference.consensus.messages import NOTHING, Durable, Save, Snapshot
+from holdfast.clusters.systems.reference.consensus.stored_records import (
+    Log,
+    log_file,
+    log_lines,
+    read_log,
+    read_snapshot,
+    snapshot_file,
 )
 
 
@@ -48,17 +44,17 @@ class Storage:
     def load(self) -> Durable:
         """The durable state. Raises Corrupt."""
         snapshot = self._load_snapshot()
-        ballot, entries = self._load_log(snapshot)
+        log = self._load_log(snapshot)
         self._file = os.open(self._log, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o644)
         self._sync_folder()
-        return Durable(ballot=ballot, snapshot=snapshot, entries=entries)
+        return Durable(ballot=log.ballot, snapshot=snapshot, entries=log.entries)
 
     def write(self, save: Save) -> None:
         """Queues a save; durable once `sync` returns."""
         if isinstance(save, Durable):
             self._replace(save)
             return
-        self._write_all(self._file, b"".join(map(_line, _records(save))))
+        self._write_all(self._file, log_lines(save))
         self._dirty = True
 
     def sync(self) -> None:
@@ -78,51 +74,19 @@ class Storage:
         if not path.exists():
             return NOTHING.snapshot
         try:
-            index, term, state = _parse(path.read_bytes().rstrip(b"\n"))
+            return read_snapshot(path.read_bytes())
         except ValueError as error:
-            raise Corrupt(_advice(path, "the snapshot", str(error))) from None
-        return Snapshot(index=index, term=term, state=state)
+            raise Corrupt(_advice(path, f"the snapshot: {error}")) from None
 
-    def _load_log(self, snapshot: Snapshot) -> tuple[Ballot, tuple[Entry, ...]]:
-        ballot, entries, agrees = NOTHING.ballot, list[Entry](), True
-        for line, record in enumerate(self._lines(), 1):
-            if record[0] == "ballot":
-                ballot = Ballot(term=record[1], vote=record[2])
-                continue
-            _, index, term, command = record
-            if index <= snapshot.index:
-                # A crash between a new snapshot and its new log: entries of the old log count only
-                # if they continue what the snapshot covers.
-                entries.clear()
-                agrees = index < snapshot.index or term == snapshot.term
-                continue
-            place = index - snapshot.index - 1
-            if place > len(entries):
-                missing = snapshot.index + len(entries) + 1
-                raise Corrupt(_advice(self._log, f"line {line}", f"entry {missing} is missing"))
-            entries[place:] = [Entry(term=term, command=command)]
-        return ballot, tuple(entries) if agrees else ()
-
-    def _lines(self) -> list[Any]:
-        if not self._log.exists():
-            return []
-        data = self._log.read_bytes()
-        lines = data.split(b"\n")
-        unfinished = lines.pop()
-        records = []
-        start = 0
-        for n, line in enumerate(lines, 1):
-            try:
-                records.append(_parse(line))
-            except ValueError as error:
-                if n < len(lines) or unfinished:
-                    raise Corrupt(_advice(self._log, f"line {n}", str(error))) from None
-                unfinished = line
-                break
-            start += len(line) + 1
-        if unfinished:
-            self._cut(start, len(data))
-        return records
+    def _load_log(self, snapshot: Snapshot) -> Log:
+        data = self._log.read_bytes() if self._log.exists() else b""
+        try:
+            found = read_log(data, snapshot)
+        except ValueError as error:
+            raise Corrupt(_advice(self._log, str(error))) from None
+        if found.size < len(data):
+            self._cut(found.size, len(data))
+        return found
 
     def _cut(self, size: int, was: int) -> None:
         self.cut_bytes = was - size
@@ -131,10 +95,8 @@ class Storage:
             os.fsync(file.fileno())
 
     def _replace(self, durable: Durable) -> None:
-        snapshot, ballot = durable.snapshot, durable.ballot
-        self._put("snapshot", _line([snapshot.index, snapshot.term, snapshot.state]))
-        kept = Tail(first=snapshot.index + 1, entries=durable.entries)
-        self._put("log", b"".join(map(_line, [*_records(ballot), *_records(kept)])))
+        self._put("snapshot", snapshot_file(durable.snapshot))
+        self._put("log", log_file(durable))
         os.close(self._file)
         self._file = os.open(self._log, os.O_WRONLY | os.O_APPEND)
         self._dirty = False
@@ -165,28 +127,8 @@ class Storage:
             view = view[os.write(file, view) :]
 
 
-def _records(save: Ballot | Tail) -> list[list[object]]:
-    if isinstance(save, Ballot):
-        return [["ballot", save.term, save.vote]]
-    return [
-        ["entry", save.first + n, entry.term, entry.command] for n, entry in enumerate(save.entries)
-    ]
-
-
-def _line(record: list[object]) -> bytes:
-    body = json.dumps(record, separators=(",", ":")).encode()
-    return b"%08x %s\n" % (zlib.crc32(body), body)
-
-
-def _parse(line: bytes) -> Any:
-    checksum, _, body = line.partition(b" ")
-    if checksum != b"%08x" % zlib.crc32(body):
-        raise ValueError("the checksum does not match")
-    return json.loads(body)
-
-
-def _advice(path: Path, where: str, why: str) -> str:
+def _advice(path: Path, why: str) -> str:
     return (
-        f"{path}: {where}: {why}; this node may have promised what it no longer knows: replace"
+        f"{path}: {why}; this node may have promised what it no longer knows: replace"
         " it by a node with another name, do not empty its folder"
     )

@@ -16,6 +16,14 @@ from holdfast.clusters.systems.reference.consensus.messages import (
     Save,
     Tail,
 )
+from holdfast.clusters.systems.reference.consensus.storage import Corrupt
+from holdfast.clusters.systems.reference.consensus.stored_records import (
+    log_file,
+    log_lines,
+    read_log,
+    read_snapshot,
+    snapshot_file,
+)
 from holdfast.clusters.systems.reference.service.server import Server
 from holdfast.clusters.systems.reference.service.tracing import Tracer, traced
 
@@ -50,12 +58,16 @@ class TracedHost(Host, Protocol):
 
 
 class Kept:
-    """The content of a disk."""
+    """The content of a disk: what the node has saved, and the files of it that a restart reads.
+
+    log     saves since the snapshot file was written, and bytes of a record that a crash tore
+    """
 
     def __init__(self) -> None:
         self.ballot = NOTHING.ballot
         self.snapshot = NOTHING.snapshot
         self.entries: list[Entry] = []
+        self.log: list[Save | bytes] = []
 
     def take(self, saves: Iterable[Save]) -> None:
         """Applies saves to the disk."""
@@ -70,20 +82,58 @@ class Kept:
         else:
             self.ballot, self.snapshot = save.ballot, save.snapshot
             self.entries = list(save.entries)
+            self.log.clear()
+        self.log.append(save)
+
+    def tear(self, saves: Sequence[Save], share: float) -> Sequence[Save]:
+        """Applies a share of saves: complete records, which it returns, and the beginning of the
+        next record."""
+        left, beginning = torn(saves, share)
+        self.take(left)
+        if beginning:
+            self.log.append(beginning)
+        return left
+
+    def read(self) -> tuple[Durable, int]:
+        """What a node reads from its files, and how many bytes it cuts off. Raises Corrupt."""
+        snapshot = NOTHING.snapshot
+        if self.snapshot.index:
+            snapshot = read_snapshot(snapshot_file(self.snapshot))
+        data = b"".join(map(_appended, self.log))
+        try:
+            log = read_log(data, snapshot)
+        except ValueError as error:
+            raise Corrupt(f"log: {error}") from None
+        self.log = [one for one in self.log if not isinstance(one, bytes)]
+        durable = Durable(ballot=log.ballot, snapshot=snapshot, entries=log.entries)
+        return durable, len(data) - log.size
 
 
-def torn(saves: Sequence[Save], share: float) -> list[Save]:
-    """The rest of a torn write: its beginning, up to the last complete record."""
+def _appended(save: Save | bytes) -> bytes:
+    """What is in the log of one save."""
+    if isinstance(save, bytes):
+        return save
+    return log_file(save) if isinstance(save, Durable) else log_lines(save)
+
+
+def torn(saves: Sequence[Save], share: float) -> tuple[list[Save], bytes]:
+    """The complete records at the beginning of a torn write, and what there is of the next line."""
     records = [len(save.entries) if isinstance(save, Tail) else 1 for save in saves]
     left, found = int(share * sum(records)), list[Save]()
     for save, size in zip(saves, records, strict=True):
-        if left < size:
-            if isinstance(save, Tail) and left:
+        if left >= size:
+            found.append(save)
+            left -= size
+            continue
+        if isinstance(save, Durable):
+            return found, b""
+        if isinstance(save, Tail):
+            if left:
                 found.append(replace(save, entries=save.entries[:left]))
-            break
-        found.append(save)
-        left -= size
-    return found
+            save = replace(save, first=save.first + left, entries=save.entries[left:])
+        line = log_lines(save).partition(b"\n")[0]
+        return found, line[: 1 + int(share * (len(line) - 1))]
+    return found, b""
 
 
 class MemoryDisk:
@@ -98,9 +148,9 @@ class MemoryDisk:
         self.cut_bytes = 0
 
     def load(self) -> Durable:
-        """The durable state."""
-        kept = self._kept
-        return Durable(ballot=kept.ballot, snapshot=kept.snapshot, entries=tuple(kept.entries))
+        """The durable state, as a node reads it from its files. Raises Corrupt."""
+        durable, self.cut_bytes = self._kept.read()
+        return durable
 
     def write(self, save: Save) -> None:
         """Durable once `sync` returns."""
@@ -111,7 +161,11 @@ class MemoryDisk:
         if self._unsynced:
             saves, self._unsynced = self._unsynced, []
             kept = self._kept
-            self._host.sync(lambda: kept.take(saves), lambda share: kept.take(torn(saves, share)))
+
+            def tear(share: float) -> None:
+                kept.tear(saves, share)
+
+            self._host.sync(lambda: kept.take(saves), tear)
 
     def close(self) -> None:
         """Nothing to close."""
@@ -136,9 +190,7 @@ class TracedDisk(MemoryDisk):
             tracer.durable()
 
         def tear(share: float) -> None:
-            left = torn(saves, share)
-            kept.take(left)
-            tracer.torn(left)
+            tracer.torn(kept.tear(saves, share))
 
         self._host.sync(keep, tear)
 
