@@ -71,14 +71,16 @@ def hung(case: Case) -> Iterator[tuple[int, int]]:
 def _late(case: Case) -> Iterator[Late]:
     """Every request that was late although its client could run, in order."""
     asked = case.history.of(*ASKS)
-    rows = case.history.rows[asked]
-    back = np.where(rows["status"] == Status.INVOKED, case.end_ns, rows["t_ret"])
-    acquires = np.isin(rows["f"], (Op.ACQUIRE, Op.TRY, Op.PROBE))
-    bounds = np.where(acquires, rows["aux"], 0)
-    late = back - rows["t_inv"] - bounds
+    every = case.history.rows
+    f, status, t_inv, t_ret, aux = (
+        every[name][asked] for name in ("f", "status", "t_inv", "t_ret", "aux")
+    )
+    back = np.where(status == Status.INVOKED, case.end_ns, t_ret)
+    bounds = np.where(np.isin(f, (Op.ACQUIRE, Op.TRY, Op.PROBE)), aux, 0)
+    late = back - t_inv - bounds
     covers: dict[str | None, tuple[Cover, Cover]] = {}
     for n in np.flatnonzero((bounds >= 0) & (late > SLACK_NS)):
-        row = rows[n]
+        row = every[asked[n]]
         if row["status"] == Status.INVOKED and _died(case, row):
             continue
         span_ns = int(row["t_inv"]), int(back[n])

@@ -313,11 +313,16 @@ def _recording(
         for writer, meta in metas.items()
         for process in meta.get("processes", ())
     }
-    rows = np.concatenate(parts)
     # The parts are in order of writer and row, and a stable sort keeps that order for equal times.
-    order = np.argsort(rows["t_inv"], kind="stable")
+    order = np.argsort(np.concatenate([part["t_inv"] for part in parts]), kind="stable")
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    rows, first = np.empty(len(order), MERGED_DTYPE), 0
+    for part in parts:
+        rows[place[first : first + len(part)]] = part
+        first += len(part)
     history = History(
-        rows=np.take(rows, order),
+        rows=rows,
         strings=table.strings,
         writers=tuple(metas),
         problems=tuple(problems),

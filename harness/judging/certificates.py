@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import struct
 from collections.abc import Mapping
+from itertools import chain
+
+import numpy as np
 
 from holdfast.harness.core.case import Case, History
 from holdfast.harness.core.json_value import Json
@@ -85,10 +87,10 @@ def order_certificate(
         return None
     writers = case.history.writers
     names = sorted(writers, key=lambda name: name + ".seg")
-    place = [names.index(name) for name in writers]
-    rows = case.history.rows[[row for _, mine in verdict.order for row in mine]]
-    numbers = [*(place[w] for w in rows["writer"].tolist()), *rows["row"].tolist()]
-    block = struct.pack(f"<{len(numbers)}I", *numbers)
+    place = np.array([names.index(name) for name in writers], "<u4")
+    rows = case.history.rows
+    order = np.fromiter(chain.from_iterable(mine for _, mine in verdict.order), np.int64)
+    block = place[rows["writer"][order]].tobytes() + rows["row"][order].astype("<u4").tobytes()
     at = len(orders) // 4
     orders += block
     return {

@@ -18,7 +18,7 @@ from holdfast.harness.verification.derived import (
     RENEW,
     covered,
 )
-from holdfast.harness.verification.recorded_rows import LOST, SERVED, WAITING
+from holdfast.harness.verification.recorded_rows import LOST, SERVED
 
 UNKNOWN = (INVOKED, INFO)
 MOST_NAMED = 64
@@ -181,7 +181,7 @@ class Answers:
 
     def _first_told(self, at: int) -> int:
         """The time of the first response to an attempt that it waits."""
-        told = (self.rows.t_inv[r] for r in self.run.following(at) if self.rows.f[r] == WAITING)
+        told = (self.rows.t_inv[r] for r in self.run.waiting(at))
         return min(told, default=INF)
 
     def _in_turn(self, key: int) -> bool:

@@ -8,7 +8,7 @@ docs/decisions, in integers.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableSequence, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -83,7 +83,7 @@ class Clocks:
         self._hosts = {host: HostClock(of, int(head["most_ppm"])) for host, of in samples.items()}
         self.whole = whole >= set(samples)
 
-    def widen(self, node: str, inv: list[int], ret: list[int]) -> None:
+    def widen(self, node: str, inv: MutableSequence[int], ret: MutableSequence[int]) -> None:
         """Make calls as early, and returns as late, as they can have been. Changes both lists."""
         clock = self._hosts[self._of_node[node]]
         for at, (called, returned) in enumerate(zip(inv, ret, strict=True)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import permutations
 from typing import Any
@@ -45,7 +46,7 @@ class Conditions:
 
     def __init__(self, run: Run) -> None:
         self.run, self.rows = run, run.rows
-        self._grants: dict[int, list[int]] | None = None
+        self._grants: defaultdict[int, list[int]] | None = None
         self._chains: dict[int, set[int]] = {}
         self._disordered: dict[int, bool] = {}
         self._lasts: dict[int, bool] = {}
@@ -147,11 +148,12 @@ class Conditions:
     def all_grants(self) -> Mapping[int, list[int]]:
         """Per lock the acquires that were certainly granted."""
         if self._grants is None:
-            self._grants = {}
-            status, key = self.rows.status, self.rows.key
-            for at in self.rows.of_kinds(*ASKS):
-                if status[at] == OK or self.run.known(at) >= 0:
-                    self._grants.setdefault(key[at], []).append(at)
+            status, key, known = self.rows.status, self.rows.key, self.run.known
+            asked = self.rows.of_kinds(*ASKS)
+            self._grants = defaultdict(list)
+            for at in [at for at in asked if status[at] == OK or known(at) >= 0]:
+                self._grants[key[at]].append(at)
+            self._grants.default_factory = None  # from now on a lock without grants is no key
         return self._grants
 
     def disorder(self, key: int) -> bool:

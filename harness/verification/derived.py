@@ -40,6 +40,34 @@ class Window(NamedTuple):
     still: tuple[int, ...] = ()
 
 
+class ByAttempt:
+    """Rows of some kinds by their attempt. Most attempts have one: only the others get a list.
+
+    several   the rows of each attempt that has more than one, in order of their calls
+    """
+
+    def __init__(self, rows: Rows, kinds: Sequence[int]) -> None:
+        places = list(rows.of_kinds(*kinds))
+        attempts = list(map(rows.attempt.__getitem__, places))
+        self._last = dict(zip(attempts, places, strict=True))
+        self._last.pop(0, None)  # rows of no attempt
+        self.several: dict[int, list[int]] = {}
+        if len(self._last) == len(places):
+            return
+        for attempt, at in zip(attempts, places, strict=True):
+            if attempt and self._last[attempt] != at:
+                self.several.setdefault(attempt, []).append(at)
+        for attempt, group in self.several.items():
+            group.append(self._last[attempt])
+            group.sort(key=rows.t_inv.__getitem__)
+
+    def of(self, attempt: int) -> Sequence[int]:
+        """The rows of an attempt, in order of their calls."""
+        if attempt in self.several:
+            return self.several[attempt]
+        return [self._last[attempt]] if attempt in self._last else []
+
+
 class Run:
     """The rows of a run, its service's declarations, and what follows from both.
 
@@ -77,25 +105,25 @@ class Run:
         self.reach = cache(self._reach)
         self.end = cache(self._end)
         self._withdrawn: dict[int, set[int]] | None = None
-        self._grouped: dict[int, list[int]] | None = None
+        self._followed: ByAttempt | None = None
+        self._waited: ByAttempt | None = None
         self._kinds: dict[int, dict[int, list[int]]] = {}
         self._asks: dict[int, list[int]] | None = None
 
     # Groups of rows.
 
-    def following(self, a: int) -> list[int]:
-        """Rows of the attempt that began with row `a`, in order of their calls."""
-        if self._grouped is None:
-            found: dict[int, list[int]] = {}
-            attempts = self.rows.attempt
-            for at in self.rows.of_kinds(RENEW, RELEASE, LOST, CLOSED, WAITING):
-                if attempt := attempts[at]:
-                    found.setdefault(attempt, []).append(at)
-            for group in found.values():
-                if len(group) > 1:
-                    group.sort(key=self.rows.t_inv.__getitem__)
-            self._grouped = found
-        return self._grouped.get(self.rows.attempt[a], [])
+    def following(self, a: int) -> Sequence[int]:
+        """Rows of the attempt that began with row `a`, in order of their calls, without those that
+        say that it waits."""
+        if self._followed is None:
+            self._followed = ByAttempt(self.rows, (RENEW, RELEASE, LOST, CLOSED))
+        return self._followed.of(self.rows.attempt[a])
+
+    def waiting(self, a: int) -> Sequence[int]:
+        """Rows that say that the attempt which began with row `a` waits, in order."""
+        if self._waited is None:
+            self._waited = ByAttempt(self.rows, (WAITING,))
+        return self._waited.of(self.rows.attempt[a])
 
     def of(self, f: int, by: str) -> dict[int, list[int]]:
         """Rows of one kind by the value of a column, in order of their calls."""
@@ -176,10 +204,12 @@ class Run:
                 if status[at] in (FAIL, NOT_OWNER)
             }
             self.following(a)
-            for attempt, mine in (self._grouped or {}).items():
-                said = [r for r in mine if kinds[r] in (RENEW, RELEASE)]
+            assert self._followed is not None
+            # One response contradicts nothing.
+            for attempt in {**self._followed.several, **refused}:
+                said = [r for r in self._followed.of(attempt) if kinds[r] in (RENEW, RELEASE)]
                 if len(said) < 2 and attempt not in refused:
-                    continue  # one response contradicts nothing
+                    continue
                 ends = [r for r in said if status[r] == NOT_OWNER]
                 ends += [r for r in said if status[r] == OK and kinds[r] == RELEASE]
                 over = min([refused.get(attempt, INF), *(rows.t_ret[r] for r in ends)])
@@ -240,10 +270,12 @@ class Run:
 
     def known(self, a: int) -> int:
         """The row that proves the grant of an attempt, -1 for none."""
-        if self.rows.status[a] == OK:
+        status = self.rows.status
+        if status[a] == OK:
             return a
-        unknown = self.rows.status[a] in (INVOKED, INFO)
-        proofs = self.proving(a) if unknown and self.following(a) else []
+        if status[a] not in (INVOKED, INFO) or OK not in [status[r] for r in self.following(a)]:
+            return -1
+        proofs = self.proving(a)
         return min(proofs, key=self.rows.t_ret.__getitem__, default=-1)
 
     def proof_reach(self, a: int) -> int:

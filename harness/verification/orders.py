@@ -192,12 +192,11 @@ class Orders:
         """Per attempt the call of the last of its releases."""
         if self._released is None:
             rows = self._run.rows
-            self._released = {}
-            attempts, t_inv = rows.attempt, rows.t_inv
-            for at in rows.of_kinds(RELEASE):
-                attempt, inv = attempts[at], t_inv[at]
-                if inv > self._released.get(attempt, -1):
-                    self._released[attempt] = inv
+            called = rows.t_inv.__getitem__
+            # In order of their calls: the last one of an attempt takes the place of the others.
+            releases = sorted(rows.of_kinds(RELEASE), key=called)
+            attempts = map(rows.attempt.__getitem__, releases)
+            self._released = dict(zip(attempts, map(called, releases), strict=True))
         return self._released
 
     def _walk(self, order: Sequence[int], far: Sequence[int]) -> str:

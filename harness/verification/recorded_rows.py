@@ -1,11 +1,12 @@
 """Reads the recorded rows of a run, with a decoder independent of the judge's.
 
-Rows of all writers are concatenated, one sequence of integers per column; a row is named by its
-writer and its number in that writer's segments. Standard library only.
+Rows of all writers are concatenated, one array of integers per column; a row is named by its writer
+and its number in that writer's segments. Standard library only.
 """
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import compress
 from pathlib import Path
@@ -65,14 +66,14 @@ class Rows:
     def __init__(
         self,
         writers: Iterable[Writer],
-        widen: Callable[[str, list[int], list[int]], None] | None = None,
+        widen: Callable[[str, array[int], array[int]], None] | None = None,
     ) -> None:
         self.writers = sorted(writers, key=lambda writer: writer.name + ".seg")
         self.strings: list[str] = [""]
         self.base: dict[str, int] = {}
         self.nodes: dict[int, str] = {}
         self._numbers: list[list[int]] = []
-        self._lists: dict[str, list[int]] = {}
+        self._both_edges: dict[str, tuple[array[int], array[int]]] = {}
         self._statuses: dict[str, bytes] = {}
         self._widen = widen
         known, at = {"": 0}, 0
@@ -88,10 +89,10 @@ class Rows:
         self.count = at
 
     def __getattr__(self, name: str) -> Sequence[int]:
-        """A column, built on first use: `bytes` if its numbers are below 256, else a list."""
+        """A column, built on first use: `bytes` if its numbers are below 256, else an array."""
         if name not in FIELDS:
             raise AttributeError(name)
-        made: list[int] = []
+        made = array(FIELDS[name][0])
         try:
             if FIELDS[name][0] == "B":
                 column: Sequence[int] = b"".join(
@@ -106,27 +107,26 @@ class Rows:
         setattr(self, name, column)
         return column
 
-    def _column(self, writer: Writer, numbers: Sequence[int], name: str) -> list[int]:
+    def _column(self, writer: Writer, numbers: Sequence[int], name: str) -> array[int]:
         if name in ("t_inv", "t_ret"):
             return self._edges(writer)[name == "t_ret"]
         torn = self._torn(writer)
         found = _recorded(writer, name, torn)
         if name in ("key", "err"):
-            return [numbers[n] for n in found]
+            return array(FIELDS[name][0], map(numbers.__getitem__, found))
         if name == "res":
             for at in _places(_bytes(writer, "f", torn), SAYS_WHY):
                 found[at] = numbers[found[at]]
         return found
 
-    def _edges(self, writer: Writer) -> tuple[list[int], list[int]]:
+    def _edges(self, writer: Writer) -> tuple[array[int], array[int]]:
         """Calls and returns, narrowed by the kernel's timestamps if those count and fit."""
-        known = self._lists.get(writer.name)
-        if known is None:
+        if writer.name not in self._both_edges:
             torn = self._torn(writer)
             inv, ret = _recorded(writer, "t_inv", torn), _recorded(writer, "t_ret", torn)
             flags = _plain_bytes(writer, "flags")
             narrowed = [at for at, flag in enumerate(flags) if flag & 3] if any(flags) else ()
-            tx, rx = (_plain(writer, name) if narrowed else [] for name in ("tx", "rx"))
+            tx, rx = _plain(writer, "tx"), _plain(writer, "rx")
             for at in narrowed:
                 if 0 < ret[at] <= writer.stamps_ns:
                     left = tx[at] if flags[at] & 1 else 0
@@ -136,9 +136,8 @@ class Rows:
                         ret[at] -= came
             if self._widen is not None:
                 self._widen(writer.node, inv, ret)
-            self._lists[writer.name] = known = [*inv, *ret]
-        half = len(known) // 2
-        return known[:half], known[half:]
+            self._both_edges[writer.name] = inv, ret
+        return self._both_edges[writer.name]
 
     def _torn(self, writer: Writer) -> bytes:
         """The statuses of a writer if one of its rows was never whole (status 0), else nothing."""
@@ -173,11 +172,10 @@ class Rows:
         return name, at - self.base[name]
 
 
-def _plain(writer: Writer, name: str) -> list[int]:
+def _plain(writer: Writer, name: str) -> array[int]:
     kind, first = FIELDS[name]
     numbers: memoryview[int] = writer.rows.cast(kind)  # type: ignore[call-overload]
-    found: list[int] = numbers[first :: ROW // numbers.itemsize].tolist()
-    return found
+    return array(kind, numbers[first :: ROW // numbers.itemsize].tobytes())
 
 
 def _plain_bytes(writer: Writer, name: str) -> bytes:
@@ -195,10 +193,12 @@ def _places(kinds: bytes, wanted: Sequence[int]) -> Iterable[int]:
     return compress(range(len(kinds)), kinds.translate(bytes(f in wanted for f in range(256))))
 
 
-def _recorded(writer: Writer, name: str, torn: bytes) -> list[int]:
+def _recorded(writer: Writer, name: str, torn: bytes) -> array[int]:
     """A column with 0 for rows that were never completely written, whatever they contain."""
     found = _plain(writer, name)
-    return [n if said else 0 for n, said in zip(found, torn, strict=True)] if torn else found
+    for at in _places(torn, (0,)):
+        found[at] = 0
+    return found
 
 
 def of_directory(run: Path) -> list[Writer]:
@@ -219,7 +219,8 @@ def of_directory(run: Path) -> list[Writer]:
         stamps = int.from_bytes(data[40:48], "little")
         rows = memoryview(data)[HEADER : HEADER + whole]
         parts.setdefault(str(meta["writer"]), {})[first] = (meta, rows, stamps)
-    return [_writer(run, name, of_writer) for name, of_writer in parts.items()]
+    # One writer's segments are dropped before those of the next one are joined.
+    return [_writer(run, name, parts.pop(name)) for name in list(parts)]
 
 
 def _writer(

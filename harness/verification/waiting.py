@@ -21,7 +21,6 @@ from holdfast.harness.verification.derived import (
     Window,
     covered,
 )
-from holdfast.harness.verification.recorded_rows import WAITING
 from holdfast.harness.verification.rule import LIMITS, OPS
 
 Span = tuple[int, int]
@@ -109,7 +108,7 @@ class Waits:
         over = run.possible_end(at)
         if dead_let_go and gone and over >= INF:
             over = run.end(at)
-        waited = [rows.t_inv[r] for r in run.following(at) if rows.f[r] == WAITING]
+        waited = [rows.t_inv[r] for r in run.waiting(at)]
         return max(rows.t_inv[at], *waited[-1:], 0), over
 
     def _given_back(self, at: int) -> int:
@@ -202,7 +201,7 @@ class Waits:
         error = rows.strings[rows.err[at]]
         if status == FAIL and not any(words in error for words in NO_ANSWER):
             return rows.t_ret[at]
-        waited = [rows.t_inv[r] for r in self.run.following(at) if rows.f[r] == WAITING]
+        waited = [rows.t_inv[r] for r in self.run.waiting(at)]
         return waited[-1] if waited else -1
 
     def _tried(self, first: Row, last: Row) -> Sequence[tuple[int, int, int]]:
@@ -269,11 +268,7 @@ class Waits:
         """Whether that is a whole part, without faults, of the span in which all of them waited."""
         run, slack, begins, ends = self.run, self.run.slack_ns, list[int](), list[int]()
         for n in range(1, members(roles) + 1):
-            waiting = [
-                self.rows.t_inv[r]
-                for r in run.following(roles[f"waiter{n}"].at)
-                if self.rows.f[r] == WAITING
-            ]
+            waiting = [self.rows.t_inv[r] for r in run.waiting(roles[f"waiter{n}"].at)]
             begins += [min(waiting, default=INF), roles[f"holder{n}_known"].t_ret]
             ends += [self.of.held_until(roles[f"holder{n}"])]
             ends += [min(roles[f"waiter{n}"].t_ret or INF, run.end_ns)]

@@ -146,9 +146,9 @@ def kill_amid(run: aborted.Started, wanted: set[str], who: str) -> None:
         60,
         lambda: f"injected: {injected(run.run_dir)}, and not {said_of(run.run_dir)}",
     )
-    networks = {network_of(pid) for pid in aborted.processes_of(run.run_dir)} - {
-        network_of(os.getpid())
-    }
+    # Open, so that no other run of this host gets the number of one of them for its own.
+    kept = [file for pid in aborted.processes_of(run.run_dir) if (file := network_file(pid)) >= 0]
+    networks = {f"net:[{os.fstat(file).st_ino}]" for file in kept} - {network_of(os.getpid())}
     assert len(networks) >= 3
     label = json.loads((run.run_dir / "manifest.json").read_text())["label"]
     if "memory-limit" in wanted:
@@ -163,8 +163,10 @@ def kill_amid(run: aborted.Started, wanted: set[str], who: str) -> None:
     aborted.wait_for(
         lambda: not [pid for pid in every_pid() if network_of(pid) in networks],
         10,
-        "a network of the run is left",
+        "a process is left in a network of the run",
     )
+    for file in kept:
+        os.close(file)
     aborted.wait_for(
         lambda: label not in [made_by for made_by, _ in memory_groups.find()],
         10,
@@ -211,6 +213,14 @@ def injected(run_dir: Path) -> set[str]:
 
 def every_pid() -> list[int]:
     return [int(path.name) for path in Path("/proc").glob("[0-9]*")]
+
+
+def network_file(pid: int) -> int:
+    """A descriptor of the network of a process, -1 if the process is gone."""
+    try:
+        return os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
+    except OSError:
+        return -1
 
 
 def network_of(pid: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import shlex
@@ -55,6 +56,7 @@ def judge_run(run: RunDir, checkers: Sequence[str] = ()) -> Judged:
         manifest, found = with_named(run.read_manifest(), checkers, run.own)
     orders = bytearray()
     verdicts = judge(run, manifest, found, load(catalogue.EVIDENCE), orders)
+    gc.collect()  # The history's own caches refer to it; the verifier reads the rows once more.
     verdicts = replace(verdicts, verified=_verified(run, verdicts, bytes(orders)))
     try:
         files.write(run.path, ORDERS, bytes(orders))

@@ -130,7 +130,7 @@ def test_a_reason_is_a_text_of_its_writer_and_a_number_of_any_other_row_is_none(
     rows = Rows([other, one._replace(strings=["", "db", "lost"])])
     assert [rows.strings[key] for key in rows.key] == ["db", "db"]
     assert rows.strings == ["", "x", "y", "db", "lost"]
-    assert rows.res == [10_000_000_000, rows.strings.index("lost")]
+    assert [*rows.res] == [10_000_000_000, rows.strings.index("lost")]
 
 
 def fault(n: int, do: str, from_ns: int, to_ns: int) -> list[dict[str, Any]]:
