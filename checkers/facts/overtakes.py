@@ -50,8 +50,11 @@ def waits(case: Case) -> Waits:
     """All waits that can be judged; none if tokens have no order. Memoised."""
     if "waits" not in case.memo:
         parts = list(_of_locks(case)) if ordered_tokens(case) else []
+        judged = np.zeros(len(table(case)), bool)
+        for entries, _ in parts:
+            judged[entries] = True  # an entry of a subtree may be one of several locks
         case.memo["waits"] = Waits(
-            judged=len(np.unique(np.concatenate([[], *(judged for judged, _ in parts)]))),
+            judged=int(judged.sum()),
             overtaken=_together(one for _, found in parts for one in found),
         )
     found: Waits = case.memo["waits"]
@@ -135,7 +138,8 @@ def _first_entries(case: Case, known: Indices) -> Indices:
     """
     every = table(case)
     asked = known[np.argsort(every.inv[known], kind="stable")]
-    if len(np.unique(every.token[asked])) == len(asked):
+    tokens = np.sort(every.token[asked])
+    if not (tokens[1:] == tokens[:-1]).any():
         return asked
     # Process and token (1, 7) (2, 8) (1, 7): owners 0 1 0, times 2 1. Only an owner that has a
     # token twice is walked through.

@@ -63,6 +63,7 @@ class Table:
         self.bound = np.full(n, -1)
         self.over = np.full(n, -1)
         self.queued = np.full(n, -1)
+        self._ending: Indices | None = None
         self._made: dict[int, Attempt] = {}
 
     def __len__(self) -> int:
@@ -103,8 +104,10 @@ class Table:
         wanted = np.unique(self.id[which])
         low, high = np.searchsorted(ids, wanted), np.searchsorted(ids, wanted, "right")
         mine = [order[a:b] for a, b in zip(low.tolist(), high.tolist(), strict=True)]
-        others = rows_of(self.case, Op.CLOSED, Op.FORCE_UNLOCK, Op.HEARTBEAT)
-        return Log(self.case, np.unique(np.concatenate((self.row[which], others, *mine))))
+        if self._ending is None:
+            self._ending = rows_of(self.case, Op.CLOSED, Op.FORCE_UNLOCK, Op.HEARTBEAT)
+        every = np.concatenate((self.row[which], self._ending, *mine))
+        return Log(self.case, np.unique(every))
 
     def following(self) -> tuple[Indices, Ints]:
         """Rows of FOLLOWS in order of attempt and time, and the attempt of each."""
