@@ -10,11 +10,14 @@ from holdfast.harness.core.fault_traits import FORCE, HANDOVER
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.ports import FailsOver, Leader, Node, Rejoins
 from holdfast.harness.core.waiting import until_answer
+from holdfast.harness.driver.schedule import WAITED
 
 if TYPE_CHECKING:
     from holdfast.harness.driver.operations import Evidence, Servers
 
 LEADS_WITHIN_NS = 10 * SECOND
+REPLICA_WITHIN_NS = 20 * SECOND
+"""Wait for a replica that can be promoted: a former leader may still be copied."""
 
 
 class FailingOver:
@@ -36,10 +39,14 @@ class FailingOver:
     async def begin(self) -> int:
         """Requests it and waits until another server leads."""
         of = self._of
-        self._begun_ns = of.now()
         leader = await self._leader()
-        self._before = leader.name
         (node,) = (node for node in of.nodes if node.name == leader.name)
+        if isinstance(of.system, Rejoins):
+            await self._until_replaceable(node, of.system)
+            leader = await self._leader()
+            (node,) = (node for node in of.nodes if node.name == leader.name)
+        self._begun_ns = of.now()
+        self._before = leader.name
         if self._what == HANDOVER and isinstance(of.system, Rejoins):
             moved = await self._switch_over(node, of.system)
         else:
@@ -83,6 +90,21 @@ class FailingOver:
         if leader is None or leader.name not in of.names:
             raise EnvironmentFailed(f"{' and '.join(of.names)} does not lead any more")
         return leader
+
+    async def _until_replaceable(self, node: Node, system: Rejoins) -> None:
+        """Waits until another server can be promoted. Errors: EnvironmentFailed."""
+        of, since_ns = self._of, self._of.now()
+
+        async def replaceable() -> bool:
+            return await system.replaceable(node, of.all, of.options, self._what)
+
+        if not await until_answer(replaceable, within_ns=REPLICA_WITHIN_NS, now=of.now):
+            bound = f"{REPLICA_WITHIN_NS // SECOND} s"
+            raise EnvironmentFailed(
+                f"no other server than {node.name} was a replica that could be promoted within"
+                f" {bound}"
+            )
+        self.evidence[WAITED] = of.now() - since_ns
 
     async def _switch_over(self, node: Node, system: Rejoins) -> bool:
         """Shuts the leader down, moves the lead and starts it again; a replica if that worked."""
