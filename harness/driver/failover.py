@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.fault_traits import FORCE, HANDOVER
-from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.ports import FailsOver, Leader, Node, Rejoins
 from holdfast.harness.core.waiting import until_answer
 from holdfast.harness.driver.schedule import WAITED
@@ -58,7 +57,7 @@ class FailingOver:
         self.evidence |= {
             "leader before": self._before,
             "leader after": "" if after is None else after.name,
-            "operated_ns": self._times(),
+            "operated_ns": [self._begun_ns, of.now()],
             "effective": moved,
         }
         return self._begun_ns
@@ -70,6 +69,7 @@ class FailingOver:
         if node is None:
             return
         assert isinstance(system, Rejoins)
+        begun_ns = of.now()
         if of.cluster.alive(node.name):
             async with of.stopped([node.name]):
                 system.rejoin(node, of.place, self._what)
@@ -79,7 +79,8 @@ class FailingOver:
                 self.evidence["problem"] = str(late)
         else:
             system.rejoin(node, of.place, self._what)
-        self.evidence |= {"rejoined": node.name, "operated_ns": self._times()}
+        # What the second leader granted until now is undone here, not by the promotion.
+        self.evidence |= {"rejoined": node.name, "rejoined_ns": [begun_ns, of.now()]}
 
     async def _leader(self) -> Leader:
         """The present leader. One that does not respond is the only target of a forced failover."""
@@ -132,6 +133,3 @@ class FailingOver:
     async def _moved(self) -> bool:
         leader = await self._of.cluster.leader()
         return leader is not None and leader.name != self._before
-
-    def _times(self) -> list[Json]:
-        return [self._begun_ns, self._of.now()]

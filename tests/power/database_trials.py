@@ -36,7 +36,7 @@ class RollingRestart(Trials):
     """Effective if each server is another process, by pid and start time."""
 
     kind = "rolling-restart"
-    system = "redlock"
+    system, servers = "redlock", 3
 
     def processes(self) -> list[tuple[int, int] | None]:
         return [self.of.process(f"{node.address}:{REDIS_PORT}") for node in self.of.nodes]
@@ -218,6 +218,8 @@ class Restore(Trials):
 
                 found = await self.of.operate(self.kind, self.target, later)
             await self.of.up()
+            async with self.of.struck("kill", "n1"):
+                pass  # It was started in the folder that it could not write to.
             return found, None
 
         return {
