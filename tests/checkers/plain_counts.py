@@ -318,7 +318,7 @@ class Counts:
             counts["operations on servers"] = sum(
                 window.effective
                 and bool(window.traits.operates)
-                and len(window.evidence.get("operated_ns", ())) == 2
+                and "operated_ns" in window.evidence
                 for window in self.case.windows
             )
             across = "an operation or a power loss"
