@@ -15,7 +15,7 @@ from holdfast.checkers.facts import resource_log, verdicts_by_fault
 from holdfast.checkers.facts.fault_windows import coverage
 from holdfast.checkers.facts.late_writes import late_writes
 from holdfast.checkers.facts.latency_breakdown import SAID
-from holdfast.checkers.facts.power_losses import losses, met_after
+from holdfast.checkers.facts.power_losses import losses, met_after, operations
 from holdfast.checkers.holds.attempt_table import Bools, Table, table
 from holdfast.checkers.holds.hierarchy import below, paths
 from holdfast.checkers.holds.history_index import Indices, Ints, column, rows_of
@@ -580,17 +580,17 @@ def _power_losses(case: Case) -> Met:
     hold after."""
     found = losses(case)
     lost = sum(not loss.operation for loss in found)
-    operations = sum(bool(window.traits.operates) for window in case.windows)
+    planned_operations = sum(bool(window.traits.operates) for window in case.windows)
     held, met = met_after(case)
     counts = {"power losses of a majority": lost}
     across = "a power loss"
-    if operations:
-        counts["operations on servers"] = len(found) - lost
+    if planned_operations:
+        counts["operations on servers"] = operations(case)
         across = "an operation or a power loss"
     counts[f"holds across {across}"] = held
     counts["acquires during such a hold, after it"] = met
-    if not found and operations:
-        return counts, [f"no operation on the servers took effect: 0 of {operations}"]
+    if not found and planned_operations:
+        return counts, [f"no operation on the servers took effect: 0 of {planned_operations}"]
     if not found:
         planned = sum(window.traits.loses_unsynced for window in case.windows)
         return counts, [f"no majority of the servers lost power: 0 of {planned} power losses"]

@@ -16,6 +16,9 @@ from holdfast.checkers.holds.overlaps import reaches, slack
 from holdfast.harness.core.case import Case, Window
 from holdfast.harness.core.operations import Op
 
+OPERATED = ("operated_ns", "rejoined_ns")
+"""Evidence of operations: when they were carried out, and when a former leader rejoined."""
+
 
 class Span(NamedTuple):
     """Two times between which the disks lost their power or took no write, or between which an
@@ -35,10 +38,19 @@ class Span(NamedTuple):
 
 
 def losses(case: Case) -> list[Span]:
-    """Effective power losses of a majority of the servers and operations on servers, in order."""
+    """Effective power losses of a majority of the servers and operations on servers, in order.
+
+    A forced failover is two: the promotion, and the time at which the former leader rejoins.
+    """
     found = [_span(w, "cut_ns") for w in _of_majorities(case) if w.traits.loses_unsynced]
-    found += [_span(w, "operated_ns", w.do) for w in case.windows if _operated(w)]
+    found += [_span(w, name, w.do) for w in case.windows if _operated(w) for name in OPERATED]
     return sorted(span for span in found if span is not None)
+
+
+def operations(case: Case) -> int:
+    """Number of effective operations on servers."""
+    spans = (_span(w, OPERATED[0], w.do) for w in case.windows if _operated(w))
+    return sum(span is not None for span in spans)
 
 
 def _operated(window: Window) -> bool:

@@ -390,6 +390,13 @@ class Rejoins(Protocol):
     @property
     def stops_with(self) -> int: ...
 
+    async def replaceable(
+        self, leader: Node, servers: Sequence[Node], options: Mapping[str, str], how: str
+    ) -> bool:
+        """Whether another server is a replica that can be made the leader by HANDOVER or FORCE
+        now."""
+        ...
+
     def rejoin(self, node: Node, place: Place, how: str) -> None:
         """Prepares the files of a former leader, which is stopped: its next start is a replica's.
         `how` is the failover before, HANDOVER or FORCE. Errors: OSError."""

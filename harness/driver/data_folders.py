@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import filecmp
 import os
 import shutil
 from collections.abc import Iterator, Mapping
@@ -22,6 +23,19 @@ def files_in(folder: Path) -> Files:
         for path in _regular(folder)
         for stat in (path.stat(),)
     }
+
+
+def differing(folder: Path, other: Path) -> set[Path]:
+    """The files, as relative paths, that only one of two folders has or whose bytes differ."""
+    mine, others = files_in(folder), files_in(other)
+    return {path for path in {**mine, **others} if not _equal(path, folder, other, mine, others)}
+
+
+def _equal(path: Path, folder: Path, other: Path, mine: Files, others: Files) -> bool:
+    here, there = mine.get(path), others.get(path)
+    if here is None or there is None or here[0] != there[0]:
+        return False
+    return here == there or filecmp.cmp(folder / path, other / path, shallow=False)
 
 
 def copy(folder: Path, to: Path) -> int:

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.fault_traits import FORCE, HANDOVER
-from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.ports import FailsOver, Leader, Node, Rejoins
 from holdfast.harness.core.waiting import until_answer
+from holdfast.harness.driver.schedule import WAITED
 
 if TYPE_CHECKING:
     from holdfast.harness.driver.operations import Evidence, Servers
 
 LEADS_WITHIN_NS = 10 * SECOND
+REPLICA_WITHIN_NS = 20 * SECOND
+"""Wait for a replica that can be promoted: a former leader may still be copied."""
 
 
 class FailingOver:
@@ -36,10 +38,14 @@ class FailingOver:
     async def begin(self) -> int:
         """Requests it and waits until another server leads."""
         of = self._of
-        self._begun_ns = of.now()
         leader = await self._leader()
-        self._before = leader.name
         (node,) = (node for node in of.nodes if node.name == leader.name)
+        if isinstance(of.system, Rejoins):
+            await self._until_replaceable(node, of.system)
+            leader = await self._leader()
+            (node,) = (node for node in of.nodes if node.name == leader.name)
+        self._begun_ns = of.now()
+        self._before = leader.name
         if self._what == HANDOVER and isinstance(of.system, Rejoins):
             moved = await self._switch_over(node, of.system)
         else:
@@ -51,7 +57,7 @@ class FailingOver:
         self.evidence |= {
             "leader before": self._before,
             "leader after": "" if after is None else after.name,
-            "operated_ns": self._times(),
+            "operated_ns": [self._begun_ns, of.now()],
             "effective": moved,
         }
         return self._begun_ns
@@ -63,6 +69,7 @@ class FailingOver:
         if node is None:
             return
         assert isinstance(system, Rejoins)
+        begun_ns = of.now()
         if of.cluster.alive(node.name):
             async with of.stopped([node.name]):
                 system.rejoin(node, of.place, self._what)
@@ -72,7 +79,8 @@ class FailingOver:
                 self.evidence["problem"] = str(late)
         else:
             system.rejoin(node, of.place, self._what)
-        self.evidence |= {"rejoined": node.name, "operated_ns": self._times()}
+        # What the second leader granted until now is undone here, not by the promotion.
+        self.evidence |= {"rejoined": node.name, "rejoined_ns": [begun_ns, of.now()]}
 
     async def _leader(self) -> Leader:
         """The present leader. One that does not respond is the only target of a forced failover."""
@@ -83,6 +91,21 @@ class FailingOver:
         if leader is None or leader.name not in of.names:
             raise EnvironmentFailed(f"{' and '.join(of.names)} does not lead any more")
         return leader
+
+    async def _until_replaceable(self, node: Node, system: Rejoins) -> None:
+        """Waits until another server can be promoted. Errors: EnvironmentFailed."""
+        of, since_ns = self._of, self._of.now()
+
+        async def replaceable() -> bool:
+            return await system.replaceable(node, of.all, of.options, self._what)
+
+        if not await until_answer(replaceable, within_ns=REPLICA_WITHIN_NS, now=of.now):
+            bound = f"{REPLICA_WITHIN_NS // SECOND} s"
+            raise EnvironmentFailed(
+                f"no other server than {node.name} was a replica that could be promoted within"
+                f" {bound}"
+            )
+        self.evidence[WAITED] = of.now() - since_ns
 
     async def _switch_over(self, node: Node, system: Rejoins) -> bool:
         """Shuts the leader down, moves the lead and starts it again; a replica if that worked."""
@@ -110,6 +133,3 @@ class FailingOver:
     async def _moved(self) -> bool:
         leader = await self._of.cluster.leader()
         return leader is not None and leader.name != self._before
-
-    def _times(self) -> list[Json]:
-        return [self._begun_ns, self._of.now()]

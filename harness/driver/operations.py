@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from holdfast.harness.core.clock import SECOND
-from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.errors import AgentLost, EnvironmentFailed, NoAnswer
 from holdfast.harness.core.fault_traits import (
     COMPACT,
     COPY,
@@ -32,7 +32,7 @@ from holdfast.harness.core.fault_traits import (
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.ports import Advances, Members, Node, Operated, Snapshots
 from holdfast.harness.core.waiting import until, until_answer
-from holdfast.harness.driver.data_folders import Files, copy, empty, files_in
+from holdfast.harness.driver.data_folders import copy, differing, empty, files_in
 from holdfast.harness.driver.failover import FailingOver
 from holdfast.harness.driver.maintenance import Maintaining
 from holdfast.harness.driver.rolling import Restarting, Upgrading
@@ -90,10 +90,23 @@ class Operator:
             operation = self._begun[fault]
             if do == "heal" and fault not in self._ended:
                 self._ended.append(fault)
-                await operation.end()
+                await _ended(operation)
             evidence = {"effective": False, **operation.evidence}
             return {"t_ns": self._cluster.runtime.now(), "evidence": evidence}
         return await self._agent.ask(do, **args)
+
+
+async def _ended(operation: Operation) -> None:
+    """Ends an operation. One that has taken effect stays effective if its last steps fail, such as
+    the start of a server; the reason is evidence. Errors: EnvironmentFailed, OSError."""
+    try:
+        await operation.end()
+    except (AgentLost, NoAnswer):
+        raise
+    except (EnvironmentFailed, OSError) as failed:
+        if not operation.evidence.get("effective"):
+            raise
+        operation.evidence.setdefault("problem", str(failed))
 
 
 class Servers:
@@ -203,7 +216,6 @@ class Restoring:
     def __init__(self, servers: Servers, what: str) -> None:
         self._of = servers
         self._what = what
-        self._files: dict[str, Files] = {}
         self._bytes = 0
         self._position: dict[str, Json] = {}
         self.evidence: Evidence = {"how": what}
@@ -230,10 +242,11 @@ class Restoring:
         times = [of.now()]
         async with AsyncExitStack() as closed:
             async with of.stopped(of.names):
-                changed = sum([self._put_back(node) for node in of.nodes])
+                changed = self._put_back()
                 times.append(of.now())
                 # From here on the state went back, whatever happens to the servers.
-                self.evidence |= {"effective": changed > 0, "changed files": changed}
+                effective = changed > 0 and self._state_differs()
+                self.evidence |= {"effective": effective, "changed files": changed}
                 self.evidence["operated_ns"] = [*times]
                 if of.args.get("advance"):
                     await closed.enter_async_context(of.closed())
@@ -246,6 +259,14 @@ class Restoring:
         shutil.rmtree(of.backup, ignore_errors=True)
         with suppress(OSError):
             of.backup.parent.rmdir()  # Another operation may still have its backup there.
+
+    def _state_differs(self) -> bool:
+        """False if a snapshot has the present state. Its files are always new ones, so only a
+        position that is behind the present one shows that it has an earlier state."""
+        saved, before = (self._position.get(when) for when in ("saved", "before"))
+        if self._what != SNAPSHOT:
+            return True
+        return isinstance(saved, int) and isinstance(before, int) and saved < before
 
     async def _advance(self) -> None:
         """Advances the token counter, if the fault says so."""
@@ -269,7 +290,6 @@ class Restoring:
             await of.system.flush(node, of.options)
         async with of.paused():
             for node in of.nodes:
-                self._files[node.name] = files_in(of.data(node))
                 self._bytes += await asyncio.to_thread(copy, of.data(node), of.backup / node.name)
 
     async def _save(self) -> None:
@@ -287,14 +307,32 @@ class Restoring:
                 node, of.all, of.place, of.backup / SNAPSHOT, of.backup / node.name
             )
 
-    def _put_back(self, node: Node) -> int:
-        """Replaces the content of a data folder; the number of files that differed."""
-        data = self._of.data(node)
-        now, then = files_in(data), self._files.get(node.name, {})
-        empty(data)
-        for entry in sorted((self._of.backup / node.name).iterdir()):
-            shutil.move(entry, data / entry.name)
-        return sum(now.get(path) != then.get(path) for path in {**now, **then})
+    def _put_back(self) -> int:
+        """Replaces the content of the data folders; the number of files that changed by it.
+
+        Errors: OSError, and then nothing changed. If the disk fails later, the files that were lost
+        count too.
+        """
+        of = self._of
+        # Read before the first file is deleted: a backup that is gone must not cost the data.
+        entries = {node.name: sorted((of.backup / node.name).iterdir()) for node in of.nodes}
+        changed, problem = 0, None
+        for node in of.nodes:
+            data = of.data(node)
+            now, other = files_in(data), differing(data, of.backup / node.name)
+            try:
+                empty(data)
+                for entry in entries[node.name]:
+                    shutil.move(entry, data / entry.name)
+            except OSError as failed:
+                problem = failed
+                self.evidence["problem"] = f"{node.name}: {failed}"
+            then = files_in(data)
+            moved = {path for path in {**now, **then} if now.get(path) != then.get(path)}
+            changed += sum(path in other or path not in then for path in moved)
+        if problem is not None and not changed:
+            raise problem
+        return changed
 
 
 class Replacing:
@@ -332,7 +370,9 @@ class Replacing:
         self.evidence |= {
             "added": {**added},
             "operated_ns": [*times, self._of.now()],
-            "effective": all(added[name] != self._removed[name] for name in added),
+            "effective": all(
+                added.get(name) not in (None, id) for name, id in self._removed.items()
+            ),
         }
 
     async def _join(self) -> dict[str, str]:

@@ -26,6 +26,8 @@ from holdfast.harness.runs.journal import FaultRow
 
 HOLDER_WITHIN_NS = 3 * SECOND
 LOOK_NS = 200 * MILLISECOND
+WAITED = "waited_ns"
+"""Evidence of an operation that waited, up to its beginning: its fault lasts that much longer."""
 TRIES = 3
 """Attempts of an unanswered `observe` or `heal` before the fault agent counts as lost."""
 
@@ -101,6 +103,8 @@ class Schedule:
     """nodes that a fault has paused, once per fault"""
     _unknown: set[str] = field(default_factory=set)
     """faults whose injection had no response: they may have been in effect at any time since"""
+    _waited: dict[str, int] = field(default_factory=dict)
+    """fault -> how long it waited before it took effect, ns"""
 
     async def run(self, start_ns: int) -> None:
         """Executes all faults of the plan; returns when the last one is healed."""
@@ -136,6 +140,7 @@ class Schedule:
             if nodes:
                 self.active += 1
                 if fault.id not in self._unknown:
+                    begin_ns += self._waited.get(fault.id, 0)
                     await sleep_until(begin_ns + fault.for_ns, self.now)
         except AgentLost as lost:
             self._note(fault, "failed", str(lost))
@@ -197,6 +202,7 @@ class Schedule:
                 t_ns = t_ns or before_ns
                 break
             evidence.update(answer["evidence"])
+            self._waited[fault.id] = int(answer["evidence"].get(WAITED, 0))
             t_ns = t_ns or int(answer["t_ns"])
         aimed_at_holder = "holder" in fault.target and view.holders
         holder = view.holders[0] if aimed_at_holder and view.holders[0] in nodes else ""

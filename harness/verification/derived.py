@@ -27,7 +27,8 @@ INVOKED, OK, FAIL, INFO, NOT_OWNER = range(1, 6)
 class Window(NamedTuple):
     """One observed fault of a run. cut, frozen, operated: when disks lost power, took no write, and
     when an operation was carried out; () where it was not measured, or had no effect. still: when
-    monotonic clocks of its nodes may not have advanced; () for never."""
+    monotonic clocks of its nodes may not have advanced; () for never. rejoined: when the former
+    leader of a forced failover became a replica, as `operated`."""
 
     from_ns: int
     to_ns: int
@@ -38,6 +39,7 @@ class Window(NamedTuple):
     frozen: tuple[int, ...] = ()
     operated: tuple[int, ...] = ()
     still: tuple[int, ...] = ()
+    rejoined: tuple[int, ...] = ()
 
 
 class ByAttempt:
@@ -160,13 +162,11 @@ class Run:
 
     def lost_or_operated(self, cut_from: int, cut_to: int) -> bool:
         """Whether a majority lost power, or an operation was carried out, between these times."""
-        span = (cut_from, cut_to)
-        operated = any(w.operated == span for w in self.windows)
-        return operated or self.power_lost(cut_from, cut_to)
+        return self.operated(cut_from, cut_to) or self.power_lost(cut_from, cut_to)
 
     def operated(self, cut_from: int, cut_to: int) -> bool:
         """Whether an operation on servers was carried out between these times."""
-        return any(w.operated == (cut_from, cut_to) for w in self.windows)
+        return any((cut_from, cut_to) in (w.operated, w.rejoined) for w in self.windows)
 
     def disks_hung(self, frozen_from: int, frozen_to: int) -> bool:
         """Whether the disks of a majority of the servers took no write between these times."""

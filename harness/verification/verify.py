@@ -305,9 +305,11 @@ def _windows(
             cut = _times(told, "cut_ns") if kind.loses_unsynced else ()
             frozen = _times(told, "frozen_ns") if kind.hangs_disk else ()
             operated = _times(told, "operated_ns") if kind.operates else ()
+            rejoined = _times(told, "rejoined_ns") if kind.operates else ()
             do, since_ns = str(begun["do"]), min(int(begun.get("before_ns", from_ns)), from_ns)
             still = (since_ns, to_ns) if kind.stops_monotonic else ()
-            found.append(Window(from_ns, to_ns, do, nodes, kind, cut, frozen, operated, still))
+            times = (cut, frozen, operated, still, rejoined)
+            found.append(Window(from_ns, to_ns, do, nodes, kind, *times))
     return found
 
 

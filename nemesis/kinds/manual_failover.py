@@ -8,7 +8,8 @@ Needs
     manual-failover: a system with a command for it, on the backends local and local-proxy. etcd
     hands over only, redis-sentinel forces only, redis-cluster does both, and so do the PostgreSQL
     systems with `--set replicas=1`: for a handover the primary is shut down first. `via=force` with
-    target=n1 does not need a leader that responds.
+    target=n1 does not need a leader that responds. PostgreSQL: it waits up to 20 s for a standby
+    that can be promoted.
 Heals
     The new leader stays. A forced former leader of PostgreSQL runs on for `for`; then it is killed,
     its files are deleted, and it starts as a copy of the new one. Elsewhere `for` is only the time

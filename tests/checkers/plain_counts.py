@@ -311,11 +311,16 @@ class Counts:
                         and to_ns + slack_ns < b.inv < a.reach
                         for b in line
                     )
-        operations = sum(bool(span.operation) for span in spans)
-        counts = {"power losses of a majority": len(spans) - operations}
+        power = sum(not span.operation for span in spans)
+        counts = {"power losses of a majority": power}
         across = "a power loss"
         if any(window.traits.operates for window in self.case.windows):
-            counts["operations on servers"] = operations
+            counts["operations on servers"] = sum(
+                window.effective
+                and bool(window.traits.operates)
+                and "operated_ns" in window.evidence
+                for window in self.case.windows
+            )
             across = "an operation or a power loss"
         counts[f"holds across {across}"] = held
         return counts | {"acquires during such a hold, after it": met}, met > 0

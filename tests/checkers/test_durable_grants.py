@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from holdfast.checkers.properties import durable_grants
 from holdfast.harness.core.case import Case, Window
 from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.fault_traits import FORCE
 from holdfast.harness.core.operations import Mode, Terms
 from holdfast.harness.core.verdict import PropertyVerdict, Verdict
 from holdfast.harness.verification.conditions import Conditions, Row
@@ -214,6 +216,28 @@ def test_it_holds_only_if_a_hold_across_the_loss_was_asked_for() -> None:
     assert "no lock was certainly held across" in judged("1a?@6 1a+8@7").reason
     reason = judged(BROKEN, disk_fault(4.4, 4.6, effective=False)).reason
     assert reason.startswith("no majority of the servers lost power: 0 of 1 power losses")
+
+
+def forced(promoted: tuple[float, float], rejoined: tuple[float, float]) -> Window:
+    """A forced failover, with a second leader from the promotion to the rejoin, in seconds."""
+    (begun, moved), back = promoted, [round(t * SECOND) for t in rejoined]
+    window = disk_fault(begun, moved, traits=replace(RESTORED, operates=FORCE))
+    return replace(window, evidence={**window.evidence, "rejoined_ns": back}, to_ns=back[1])
+
+
+@pytest.mark.parametrize(
+    ("text", "lost"),
+    [
+        ("0a?@1 0a+7@2 1a?@4.7 1a+8@5", ["lost-grant"]),  # undone by the promotion
+        ("0a?@4.7 0a+7@5 1a?@7 1a+8@8", ["lost-grant"]),  # the second leader's, undone at its end
+        ("0a?@4.7 0a+7@5 1a?@5.2 1a+8@6.5", []),  # requested before the second leader ended
+        ("0a?@1 0a+7@2 0r?@3 0r+@4 1a?@7 1a+8@8", []),
+    ],
+)
+def test_a_forced_failover_undoes_grants_twice(text: str, lost: list[str]) -> None:
+    verdict = judged(text, forced((4.4, 4.6), (6, 6.4)), options=THREE)
+    assert kinds(verdict) == lost
+    assert verdict.exercised["operations on servers"] == 1
 
 
 def brute(told: Case) -> set[tuple[str, int]]:

@@ -123,6 +123,23 @@ def test_only_a_standby_is_promoted(
         asyncio.run(POSTGRES.fail_over(N1, (N1, N2), PAIR, FORCE))
 
 
+@pytest.mark.parametrize(
+    ("role", "handover", "force"),
+    [
+        ((True, 1), True, True),
+        ((True, 0), False, True),
+        ((False, 2), False, False),
+        (None, False, False),
+    ],
+)
+def test_a_handover_needs_a_standby_that_streams(
+    role: tuple[bool, int] | None, handover: bool, force: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_roles(monkeypatch, **({} if role is None else {"n2": role}))
+    for how, ready in ((HANDOVER, handover), (FORCE, force)):
+        assert asyncio.run(POSTGRES.replaceable(N1, (N1, N2), PAIR, how)) is ready
+
+
 def config(tmp_path: Path, node: Node, options: Mapping[str, str]) -> Mapping[str, str]:
     place = Place(run_id="r", run_dir=tmp_path, shared=(), label="r")
     servers = (N1, N2) if "replicas" in options else (N1,)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -187,6 +188,55 @@ def test_one_server_is_rolled_back_alone(service: Service) -> None:
 def test_a_backup_of_what_did_not_change_has_no_effect(service: Service) -> None:
     evidence = operate(service, "copy", *ALL, later="")
     assert evidence["effective"] is False and evidence["changed files"] == 0
+
+
+def test_a_copy_of_files_that_were_only_written_again_has_no_effect(service: Service) -> None:
+    evidence = operate(service, "copy", *ALL, later="early")
+    assert evidence["effective"] is False and evidence["changed files"] == 0
+
+
+def test_a_snapshot_of_the_present_state_has_no_effect(service: Service) -> None:
+    evidence = operate(service, "snapshot", *ALL, later="Early")
+    assert evidence["effective"] is False and evidence["changed files"] == 3
+    assert evidence["position"] == {"saved": 5, "before": 5, "after": 5}
+
+
+def restored_without(service: Service, lost: str) -> None:
+    """Restores a backup, part of which was removed in the meantime."""
+
+    async def both() -> None:
+        agent = operator(service)
+        await agent.ask("operate", fault="f1", nodes=[*ALL], what="copy")
+        service.write("later on")
+        shutil.rmtree(service.place.run_dir / "backups" / "f1" / lost)
+        await agent.ask("heal", fault="f1")
+
+    asyncio.run(both())
+
+
+@pytest.mark.parametrize("lost", ["", "n3"])
+def test_without_its_backup_no_server_loses_its_data(service: Service, lost: str) -> None:
+    with pytest.raises(EnvironmentFailed, match="No such file"):
+        restored_without(service, lost)
+    assert service.log[-3:] == [f"start {name} later on" for name in ALL]
+
+
+def test_what_a_failing_disk_lost_is_an_effect(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(source: Path, to: Path) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr("holdfast.harness.driver.operations.shutil.move", full)
+    evidence = operate(service, "copy", "n2")
+    assert evidence["effective"] and evidence["problem"] == "n2: no space left"
+    assert not service.state("n2").exists()
+
+
+def test_a_restore_whose_servers_do_not_start_has_taken_effect(service: Service) -> None:
+    service.fails = "start n2"
+    evidence = operate(service, "copy", *ALL)
+    assert evidence["effective"] and evidence["problem"] == "start n2 early failed"
 
 
 def test_a_server_that_is_late_after_its_restore_was_restored_all_the_same(

@@ -21,6 +21,8 @@ from holdfast.harness.core.json_value import Json
 WITHIN_S = 2.0
 MAINTAINED_S = 5.0
 TRIES = 10
+ADD_TRIES = 30
+"""etcd adds no member before all others have been connected for 5 s ("unhealthy cluster")."""
 AGAIN_S = 0.3
 NOT_LEADER = "etcdserver: not leader"
 KEY, AT_ONCE = "holdfast-advance", 32
@@ -38,7 +40,8 @@ async def remove(name: str, others: Sequence[str]) -> str:
 
 async def add(peer_url: str, others: Sequence[str]) -> str:
     """Adds a member by the URL of its peers; its id. Errors: EnvironmentFailed."""
-    added = await _ask(others, "/v3/cluster/member/add", {"peerURLs": [peer_url]})
+    body: Body = {"peerURLs": [peer_url]}
+    added = await _ask(others, "/v3/cluster/member/add", body, tries=ADD_TRIES)
     return str(added["member"]["ID"])
 
 
@@ -90,14 +93,20 @@ async def write(addresses: Sequence[str], times: int) -> None:
 
 
 async def _ask(
-    others: Sequence[str], path: str, body: Mapping[str, Json], *, done: str = ""
+    others: Sequence[str],
+    path: str,
+    body: Mapping[str, Json],
+    *,
+    done: str = "",
+    tries: int | None = None,
 ) -> Body:
     """The response of the first member that carries it out; retried while there is no leader.
 
-    done   the refusal after which there is nothing left to do
+    done    the refusal after which there is nothing left to do
+    tries   number of tries; None: TRIES
     """
     why = "no other member"
-    for _ in range(TRIES):
+    for _ in range(TRIES if tries is None else tries):
         for address in others:
             server = Server(address, PORT)
             try:

@@ -75,13 +75,21 @@ class Replicating(KeepsFiles):
         self, leader: Node, servers: Sequence[Node], options: Mapping[str, str], how: str
     ) -> None:
         """As `FailsOver`: promotes the standby. Nothing is done to the primary."""
-        (standby,) = (server for server in servers if server.name != leader.name)
+        standby = _other(leader, servers)
         role = await role_of(standby)
         if role is None or not role.standby:
             raise EnvironmentFailed(f"{standby.name} is no standby that could be promoted")
         words = f"select pg_promote(true, {PROMOTED_S})"
         # Without a response it may have been promoted: the driver asks who leads.
         await first_row(standby.address, words, PROMOTED_S + 1)
+
+    async def replaceable(
+        self, leader: Node, servers: Sequence[Node], options: Mapping[str, str], how: str
+    ) -> bool:
+        """As `Rejoins`: whether the other server is a standby. For a handover it also streams,
+        since the primary waits at its shutdown for none that does not."""
+        role = await role_of(_other(leader, servers))
+        return role is not None and role.standby and (how == FORCE or role.timeline != 0)
 
     def rejoin(self, node: Node, place: Place, how: str) -> None:
         """As `Rejoins`. After a handover its files are those of a standby already; otherwise it may
@@ -103,6 +111,11 @@ class Role:
     name: str
     standby: bool
     timeline: int
+
+
+def _other(leader: Node, servers: Sequence[Node]) -> Node:
+    (other,) = (server for server in servers if server.name != leader.name)
+    return other
 
 
 async def role_of(server: Node) -> Role | None:

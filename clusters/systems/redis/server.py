@@ -23,6 +23,7 @@ sync a second, or when the kernel writes it back; none."""
 LOGGED = [name for name, words in PERSISTENCE.items() if "yes" in words]
 TOKEN_SUFFIX = ":token"
 """End of the key of a lock's token counter."""
+UNCHANGED = "rdb_changes_since_last_save:0"
 ANSWER_WITHIN_S = 0.5
 
 
@@ -62,9 +63,13 @@ async def said(address: str, port: int, *words: str) -> Sequence[str] | None:
 
 
 async def flush(server: Node, persistence: str) -> None:
-    """Saves the server's memory to its file, unless a log has every write. Errors:
+    """Saves the server's memory to its file, unless a log has every write or nothing was written
+    since the last time: the file of the same state would have other bytes. Errors:
     EnvironmentFailed."""
     if persistence in LOGGED:
+        return
+    lines = await said(server.address, PORT, "INFO", "persistence")
+    if lines and UNCHANGED in "".join(lines).split():
         return
     if await said(server.address, PORT, "SAVE") != ["OK"]:
         raise EnvironmentFailed(f"{server.name}: redis-server did not SAVE")

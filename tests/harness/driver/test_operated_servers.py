@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.harness.core.clock import now_ns
+from holdfast.harness.core.clock import MILLISECOND, now_ns
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.fault_traits import COMPACT, DEFRAGMENT, FORCE, HANDOVER
 from holdfast.harness.core.json_value import Json
@@ -293,11 +293,13 @@ def test_maintenance_that_is_not_answered_is_no_fault(operated: Operated) -> Non
 class Primary(Database):
     """Servers whose former leader is made a replica by an operator; `steps` in order.
 
-    stays   the leader ignores the signal to exit
+    stays      the leader ignores the signal to exit
+    copying    how often a failover finds no replica yet
     """
 
     steps: list[Any] = field(default_factory=list)
     stays: bool = False
+    copying: int = 0
     stops_with: int = signal.SIGINT
 
     def command(
@@ -313,6 +315,12 @@ class Primary(Database):
     ) -> None:
         await super().fail_over(leader, servers, options, how)
         self.steps.append("promote")
+
+    async def replaceable(
+        self, leader: Node, servers: Sequence[Node], options: Mapping[str, str], how: str
+    ) -> bool:
+        self.copying -= 1
+        return self.copying < 0
 
     def rejoin(self, node: Node, place: Place, how: str) -> None:
         self.steps.append(("rejoin", node.name, how))
@@ -351,6 +359,28 @@ def test_a_leader_is_shut_down_before_it_hands_over_and_starts_as_a_replica(
     assert after == during and "rejoined" not in after
 
 
+@pytest.mark.parametrize("what", [HANDOVER, FORCE])
+def test_a_failover_waits_for_a_replica_and_begins_then(with_primary: Operated, what: str) -> None:
+    assert isinstance(with_primary.service, Primary)
+    with_primary.service.copying = 2
+    begun_ns = now_ns()
+    (during,) = with_primary.carry_out(fail_over(what, "n1"))
+    assert during["effective"] and during["waited_ns"] >= 60 * MILLISECOND
+    assert during["operated_ns"][0] >= begun_ns + during["waited_ns"]
+
+
+@pytest.mark.parametrize("what", [HANDOVER, FORCE])
+def test_without_a_replica_nothing_is_done_to_the_leader(
+    with_primary: Operated, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(failover, "REPLICA_WITHIN_NS", 0)
+    assert isinstance(with_primary.service, Primary)
+    with_primary.service.copying = 2
+    with pytest.raises(EnvironmentFailed, match="no other server than n1 was a replica that"):
+        with_primary.carry_out(fail_over(what, "n1"))
+    assert steps(with_primary) == [] and with_primary.made.alive("n1")
+
+
 def test_a_leader_that_was_not_replaced_starts_as_it_was(
     with_primary: Operated, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -384,8 +414,8 @@ def test_a_forced_former_leader_runs_on_until_the_heal(with_primary: Operated) -
     during, after = with_primary.carry_out(fail_over(FORCE, "n1"), still_runs, HEAL)
     assert steps(with_primary)[1:] == [("rejoin", "n1", FORCE), ("start", "n1")]
     assert after["rejoined"] == "n1" and "problem" not in after
-    assert during["operated_ns"][0] == after["operated_ns"][0]
-    assert during["operated_ns"][1] < after["operated_ns"][1]
+    assert during["operated_ns"] == after["operated_ns"] and "rejoined_ns" not in during
+    assert during["operated_ns"][1] <= after["rejoined_ns"][0] < after["rejoined_ns"][1]
 
 
 def test_a_former_leader_that_another_fault_keeps_dead_is_left_to_that_fault(

@@ -16,7 +16,7 @@ from holdfast.harness.core.errors import AgentLost, EnvironmentFailed, NoAnswer
 from holdfast.harness.core.fault_traits import COPY, Traits
 from holdfast.harness.core.ports import Fault, Leader, Node, Request, View
 from holdfast.harness.driver import schedule as schedule_module
-from holdfast.harness.driver.schedule import Schedule
+from holdfast.harness.driver.schedule import WAITED, Schedule
 from holdfast.harness.history.current_holders import Hold
 from holdfast.harness.runs.journal import FaultRow
 from tests.harness.schedule_parts import Nodes, NoHolders
@@ -167,6 +167,16 @@ def test_the_holder_of_a_row_is_one_that_was_the_target_and_was_struck(
     nemesis = Scripted(Traits(), at(*(struck or ["n1"])))
     _, rows = carried_out(stage, nemesis, fault(target=target), live=live)
     assert rows[1].holder == holder and rows[1].nodes == (struck or ["n1"])
+
+
+def test_a_fault_that_waited_before_it_began_lasts_as_long_as_it_should() -> None:
+    stage = Stage(NODES)
+    waited: dict[str, Any] = {"evidence": {WAITED: 150 * MILLISECOND}}
+    stage.answers[("strike", "f1")] = waited
+    made, _ = schedule_of(stage, Scripted(LATER, at("n1")), fault(for_ns=100 * MILLISECOND))
+    begun_ns = now_ns()
+    asyncio.run(made.run(begun_ns))
+    assert now_ns() >= begun_ns + 250 * MILLISECOND
 
 
 def test_a_fault_on_the_holder_waits_until_there_is_one() -> None:
