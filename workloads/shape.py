@@ -64,7 +64,8 @@ class Shape:
         return Shape(
             writes=value["writes"],
             gap_ns=value["gap_ms"] * MILLISECOND,
-            think_ns=value["think_ms"] * MILLISECOND,
+            # A pause is sampled from 1 ns to twice the mean, or to the mean: not an empty range.
+            think_ns=max(2, value["think_ms"] * MILLISECOND),
             wait_ns=value["wait_ms"] * MILLISECOND,
             hold_leases=value["hold_leases"],
             permits=max(1, value["permits"]),

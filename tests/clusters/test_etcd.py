@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Mapping
@@ -11,9 +13,16 @@ from typing import Any
 
 import pytest
 
+from holdfast.clusters.systems.etcd import authentication, membership, system
 from holdfast.clusters.systems.etcd import client as adapter
-from holdfast.clusters.systems.etcd import membership, system
-from holdfast.clusters.systems.etcd.json_gateway import NoAnswer, NotSent, Refused, Server, refusal
+from holdfast.clusters.systems.etcd.json_gateway import (
+    NoAnswer,
+    NotSent,
+    Refused,
+    Server,
+    User,
+    refusal,
+)
 from holdfast.clusters.systems.etcd.system import SYSTEM, status
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import EnvironmentFailed, UsageError
@@ -32,8 +41,17 @@ WITH_TRAILER = (
 SILENCE_S = 0.05
 
 
-async def against(answers: list[bytes], talk: Callable[[Server], Awaitable[Any]]) -> list[int]:
-    """Talks to a server that gives these answers, one per request; connections per request."""
+async def against(
+    answers: list[bytes],
+    talk: Callable[[Server], Awaitable[Any]],
+    *,
+    user: User | None = None,
+    heads: list[str] | None = None,
+) -> list[int]:
+    """Talks to a server that gives these answers, one per request; connections per request.
+
+    heads   receives the head of each request
+    """
     connections: list[int] = []
     seen = 0
 
@@ -48,13 +66,15 @@ async def against(answers: list[bytes], talk: Callable[[Server], Awaitable[Any]]
                 break  # The client has closed it.
             length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
             await reader.readexactly(length)
+            if heads is not None:
+                heads.append(head.decode())
             connections.append(number)
             writer.write(answers.pop(0))
         await reader.read()
         writer.close()
 
     listening = await asyncio.start_server(serve, "127.0.0.1", 0)
-    server = Server("127.0.0.1", listening.sockets[0].getsockname()[1])
+    server = Server("127.0.0.1", listening.sockets[0].getsockname()[1], user)
     try:
         await talk(server)
     finally:
@@ -71,6 +91,52 @@ def test_one_connection_serves_many_questions_also_after_an_error_with_a_trailer
 
     plain = b'HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\n{"leader":"7"}'
     assert asyncio.run(against([WITH_TRAILER, plain], talk)) == [1, 1]
+
+
+def replied(status: int, **answer: Any) -> bytes:
+    """A response of the gateway as it is on the wire."""
+    content = json.dumps(answer).encode()
+    return b"HTTP/1.1 %d X\r\nContent-Length: %d\r\n\r\n%b" % (status, len(content), content)
+
+
+NO_USER = replied(400, error="auth: user name is empty")
+BAD_TOKEN = replied(401, error="etcdserver: invalid auth token")
+
+
+def test_a_refused_request_is_sent_again_with_the_token_of_a_login() -> None:
+    async def talk(server: Server) -> None:
+        assert await server.ask("/v3/kv/txn", {}, 5) == {"n": "1"}
+        assert await server.ask("/v3/kv/txn", {}, 5) == {"n": "2"}
+        # It is forgotten by a member that starts again.
+        assert await server.ask("/v3/kv/txn", {}, 5) == {"n": "3"}
+
+    heads: list[str] = []
+    first = [NO_USER, replied(200, token="t.1"), replied(200, n="1"), replied(200, n="2")]
+    again = [BAD_TOKEN, replied(200, token="t.2"), replied(200, n="3")]
+    asyncio.run(against([*first, *again], talk, user=User("u", "p"), heads=heads))
+    sent = [re.search("Authorization: (.*?)\r\n", head) for head in heads]
+    assert [one and one[1] for one in sent] == [None, None, "t.1", "t.1", "t.1", None, "t.2"]
+    assert [head.split()[1].split("/")[2] for head in heads[4:]] == ["kv", "auth", "kv"]
+
+
+def test_a_member_that_accepts_no_token_refuses_and_one_without_a_login_sends_nothing() -> None:
+    async def refused(server: Server) -> None:
+        with pytest.raises(Refused, match="invalid auth token"):
+            await server.ask("/v3/kv/txn", {}, 5)
+
+    async def unsent(server: Server) -> None:
+        with pytest.raises(NotSent, match="no token: etcdserver: authentication failed"):
+            await server.ask("/v3/kv/txn", {}, 5)
+
+    async def nobody(server: Server) -> None:
+        with pytest.raises(Refused, match="user name is empty"):
+            await server.ask("/v3/kv/txn", {}, 5)
+
+    user = User("u", "p")
+    asyncio.run(against([NO_USER, replied(200, token="t.1"), BAD_TOKEN], refused, user=user))
+    failed = replied(400, error="etcdserver: authentication failed, invalid user ID or password")
+    asyncio.run(against([NO_USER, failed], unsent, user=user))
+    asyncio.run(against([NO_USER], nobody))
 
 
 @pytest.mark.parametrize(
@@ -196,6 +262,37 @@ def test_a_try_asks_once_and_gives_its_lease_back() -> None:
     script = Script({"grant": [LEASE], "txn": [TAKEN], "revoke": [{}]})
     assert acquired(script, 0)[0].outcome is Status.FAIL
     assert script.asked == ["grant", "txn", "revoke"]
+
+
+def test_a_member_that_accepts_no_token_is_left_for_another_one() -> None:
+    invalid = Refused(adapter.INVALID)
+    script = Script({"grant": [invalid, LEASE], "txn": [invalid, WON]})
+    assert acquired(script, SECOND, auth="yes")[0].outcome is Status.OK
+    assert script.asked == ["grant", "grant", "txn", "txn"]
+    script = Script({"grant": [LEASE], "lock": [invalid], "revoke": [{}]})
+    assert acquired(script, 0, lock="rpc", auth="yes")[0].outcome is Status.FAIL
+
+
+def test_authentication_is_set_up_once_and_a_member_demands_it_when_it_knows() -> None:
+    async def asked(answers: list[bytes]) -> tuple[bool, list[str]]:
+        heads: list[str] = []
+        result: list[bool] = []
+
+        async def talk(server: Server) -> None:
+            result.append(await authentication.enabled("127.0.0.1", server.port))
+
+        await against(answers, talk, heads=heads)
+        return result[0], [head.split()[1].removeprefix("/v3/") for head in heads]
+
+    done, paths = asyncio.run(asked([replied(200)] * 9))
+    assert not done
+    assert paths == ["kv/range", *(f"auth/{path}" for path, _ in authentication.SETUP)]
+    exists = replied(400, error="etcdserver: user name already exists")
+    assert asyncio.run(asked([replied(200), exists, *[replied(200)] * 7])) == (False, paths)
+    broken = replied(400, error="etcdserver: no leader")
+    assert asyncio.run(asked([replied(200), broken])) == (False, paths[:2])
+    assert asyncio.run(asked([NO_USER])) == (True, paths[:1])
+    assert not asyncio.run(authentication.enabled("127.0.0.1", 1))
 
 
 def test_an_unanswered_transaction_is_taken_back_and_asked_anew() -> None:
@@ -351,7 +448,7 @@ def test_a_handover_is_done_once_the_leader_refuses_as_another_s(
 ) -> None:
     members = {"members": [{"ID": "7", "name": "n2"}]}
     script = Script({"list": [members], "transfer-leadership": said})
-    monkeypatch.setattr(membership, "Server", lambda address, port: script)
+    monkeypatch.setattr(membership, "Server", lambda address, port, *user: script)
     monkeypatch.setattr(membership, "AGAIN_S", 0.0)
     asyncio.run(membership.transfer("127.0.0.1", ["n2"]))
     assert script.asked == ["list", *["transfer-leadership"] * requests]
@@ -368,8 +465,8 @@ def test_the_present_revision_is_compacted_and_a_file_defragmented(
 ) -> None:
     sizes = [{"header": {"revision": "41"}, "dbSize": size} for size in ("900", "300")]
     script = Script({"status": [*sizes], "compaction": [{}], "defragment": [{}]})
-    monkeypatch.setattr(membership, "Server", lambda address, port: script)
-    monkeypatch.setattr(system, "Server", lambda address, port: script)
+    monkeypatch.setattr(membership, "Server", lambda address, port, *user: script)
+    monkeypatch.setattr(system, "Server", lambda address, port, *user: script)
     node = Node(name="n1", role="server", address="127.0.0.1")
     sized = asyncio.run(SYSTEM.maintain(node, {}, "defragment"))
     assert sized == {"bytes before": 900, "bytes after": 300}
@@ -435,4 +532,18 @@ def test_a_release_of_the_package_index_keeps_its_promises_under_crashes(tmp_pat
     ran = run(tmp_path, *words, "--nemesis", "kill:target=one,every=4s,for=1s", codes=(0, 3))
     nothing_promised_is_violated(ran)
     every_fault_has_evidence(ran, {"kill"})
+    assert ran.verdicts["evidence"]["acquire"]["granted"] > 5
+
+
+@pytest.mark.real_server
+def test_clients_log_in_and_an_operator_replaces_a_member_of_a_cluster_that_demands_it(
+    tmp_path: Path,
+) -> None:
+    needs.namespaces()
+    needs.binary("etcd")
+    words = ("--system", "etcd", "--set", "auth=yes", "--lease", "2s", "--time", "7s")
+    fault = "replace-member:target=follower,at=2s,for=500ms"
+    ran = run(tmp_path, *words, "--nemesis", fault, codes=(0, 3))
+    nothing_promised_is_violated(ran)
+    every_fault_has_evidence(ran, {"replace-member"})
     assert ran.verdicts["evidence"]["acquire"]["granted"] > 5

@@ -41,6 +41,12 @@ def test_counts_that_cannot_be_zero_are_one(option: str) -> None:
     assert [getattr(Shape.of({option: text}), option) for text in ("0", "1", "2")] == [1, 1, 2]
 
 
+def test_a_pause_of_zero_can_be_sampled_by_every_workload() -> None:
+    think_ns = Shape.of({"think_ms": "0"}).think_ns
+    rng = random.Random(1)
+    assert 0 < rng.randrange(1, think_ns) < 1000 and 0 < rng.randrange(1, 2 * think_ns) < 1000
+
+
 def test_spread_renewals_are_as_many_as_turns_within_their_bounds() -> None:
     shape = Shape.of({"renew_pct": "50", "renew_spread_pct": "20"})
     found = shape.renewals_ns(random.Random(3), 1000)

@@ -22,7 +22,9 @@ from dataclasses import dataclass
 
 from holdfast.clusters.systems.background import Background
 from holdfast.clusters.systems.etcd import PORT
+from holdfast.clusters.systems.etcd.authentication import LOCKS
 from holdfast.clusters.systems.etcd.json_gateway import (
+    INVALID_TOKEN,
     Body,
     NoAnswer,
     NotSent,
@@ -37,8 +39,10 @@ from holdfast.harness.core.ports import CLIENT, ClientSetup
 from holdfast.harness.core.seeds import stream
 
 GONE = "etcdserver: requested lease not found"
+INVALID = f"etcdserver: {INVALID_TOKEN}"
 MEANING: dict[str, Status] = {
     GONE: Status.NOT_OWNER,
+    INVALID: Status.FAIL,
     "etcdserver: too many requests": Status.FAIL,
     "etcdserver: mvcc: database space exceeded": Status.FAIL,
     "etcdserver: not capable": Status.FAIL,
@@ -85,7 +89,8 @@ class EtcdClient:
 
     def __init__(self, setup: ClientSetup) -> None:
         self._setup = setup
-        self._servers = [Server(address, PORT) for _, address in setup.servers]
+        user = LOCKS if setup.options.get("auth") == "yes" else None
+        self._servers = [Server(address, PORT, user) for _, address in setup.servers]
         self._at = setup.process % max(1, len(self._servers))
         self._rpc = setup.options.get("lock") == "rpc"
         self._idle = setup.options.get("waiting") == "idle"
@@ -267,6 +272,10 @@ class EtcdClient:
                 return Answer(outcome=Status.FAIL)
             self._next()
             raise error
+        except Refused as error:
+            if str(error) == INVALID:
+                self._next()
+            raise
         finally:
             call.cancel()
             watch.cancel()
@@ -343,7 +352,9 @@ class EtcdClient:
             try:
                 return await server.ask(path, body, max(0.001, min(ANSWER_S, left_s)))
             except Refused as error:
-                if not again or MEANING.get(str(error), Status.INFO) is not Status.INFO:
+                # A member that accepts no token has done nothing; another one may accept it.
+                settled = not again or MEANING.get(str(error), Status.INFO) is not Status.INFO
+                if settled and str(error) != INVALID:
                     raise
                 failed: Exception = error
             except NotSent as error:

@@ -2,6 +2,9 @@
 
 The gateway writes 64-bit numbers as texts, omits zeros, and encodes bytes in base64. Closing a
 connection tells the server that the response is no longer awaited.
+
+A server with authentication refuses a request without a valid token before it does anything. Then
+`ask` logs in, if it has a user for that, and sends the request once more.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ import asyncio
 import base64
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from holdfast.harness.core.json_value import Json
@@ -17,6 +21,18 @@ from holdfast.harness.core.json_value import Json
 Body = dict[str, Any]
 
 MOST_BYTES = 1 << 20
+NO_USER = "user name is empty"
+INVALID_TOKEN = "invalid auth token"
+"""How a refusal ends that demands a login; it begins with "etcdserver: " or "auth: "."""
+LOGIN = "/v3/auth/authenticate"
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """A user of an etcd cluster."""
+
+    name: str
+    password: str
 
 
 class NotSent(Exception):
@@ -32,19 +48,38 @@ class Refused(Exception):
 
 
 class Server:
-    """One server, by its address. `ask` may be called while an earlier call still waits."""
+    """One server, by its address. `ask` may be called while an earlier call still waits.
 
-    def __init__(self, address: str, port: int) -> None:
-        self._address, self._port = address, port
+    user   as whom it logs in where the server demands that
+    """
+
+    def __init__(self, address: str, port: int, user: User | None = None) -> None:
+        self._address, self.port = address, port
+        self._user, self._token = user, ""
         self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
 
     async def ask(self, path: str, body: Mapping[str, Json], within_s: float) -> Body:
-        """The response to one POST, sent once. Errors: NotSent, NoAnswer, Refused."""
+        """The response to one POST, which takes effect once at most. Errors: NotSent, NoAnswer,
+        Refused."""
         until_s = asyncio.get_running_loop().time() + within_s
+        try:
+            return await self._once(path, body, until_s)
+        except Refused as error:
+            if self._user is None or not str(error).endswith((NO_USER, INVALID_TOKEN)):
+                raise
+        self._token = ""
+        login = {"name": self._user.name, "password": self._user.password}
+        try:
+            self._token = str((await self._once(LOGIN, login, until_s))["token"])
+        except (NotSent, NoAnswer, Refused) as error:
+            raise NotSent(f"no token: {error}") from error
+        return await self._once(path, body, until_s)
+
+    async def _once(self, path: str, body: Mapping[str, Json], until_s: float) -> Body:
         reader, writer = await self._connection(until_s)
         try:
             async with asyncio.timeout_at(until_s):
-                writer.write(request(self._address, path, body))
+                writer.write(request(self._address, path, body, self._token))
                 await writer.drain()
                 status, answer, kept = await response(reader)
         except (OSError, EOFError, ValueError, LookupError, asyncio.LimitOverrunError) as error:
@@ -71,7 +106,7 @@ class Server:
         reader, writer = await self._connection(until_s)
         try:
             async with asyncio.timeout_at(until_s):
-                writer.write(request(self._address, path, body))
+                writer.write(request(self._address, path, body, self._token))
                 await writer.drain()
                 status, _ = await _head(reader)
                 async for said in _messages(reader):
@@ -101,17 +136,18 @@ class Server:
             writer.close()
         try:
             async with asyncio.timeout_at(until_s):
-                return await asyncio.open_connection(self._address, self._port, limit=MOST_BYTES)
+                return await asyncio.open_connection(self._address, self.port, limit=MOST_BYTES)
         except OSError as error:
             raise NotSent(f"no connection: {str(error) or 'in time'}") from error
 
 
-def request(host: str, path: str, body: Mapping[str, Json]) -> bytes:
-    """A POST of a JSON object, as bytes."""
+def request(host: str, path: str, body: Mapping[str, Json], token: str = "") -> bytes:
+    """A POST of a JSON object, as bytes; with the token of a login if there is one."""
     content = json.dumps(body).encode()
+    authorization = f"Authorization: {token}\r\n" if token else ""
     head = (
         f"POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
-        f"Content-Length: {len(content)}\r\n\r\n"
+        f"{authorization}Content-Length: {len(content)}\r\n\r\n"
     )
     return head.encode() + content
 

@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from holdfast.clusters.systems.etcd import PORT
+from holdfast.clusters.systems.etcd.authentication import ROOT
 from holdfast.clusters.systems.etcd.json_gateway import (
     Body,
     NoAnswer,
@@ -75,7 +76,7 @@ async def defragment(address: str) -> None:
 
 async def _once(address: str, path: str, body: Mapping[str, Json]) -> Body:
     """The response to a request that is sent once."""
-    server = Server(address, PORT)
+    server = Server(address, PORT, ROOT)
     try:
         return await server.ask(path, body, MAINTAINED_S)
     except (NotSent, NoAnswer, Refused) as error:
@@ -108,7 +109,7 @@ async def _ask(
     why = "no other member"
     for _ in range(TRIES if tries is None else tries):
         for address in others:
-            server = Server(address, PORT)
+            server = Server(address, PORT, ROOT)
             try:
                 return await server.ask(path, body, WITHIN_S)
             except Refused as error:

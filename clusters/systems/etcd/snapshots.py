@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
+from holdfast.clusters.systems.etcd.json_gateway import User
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.fault_traits import REPLACE, SNAPSHOT
 
@@ -24,9 +25,11 @@ def operations() -> dict[str, str]:
     }
 
 
-async def save(endpoint: str, to: Path) -> None:
-    """Saves a running member's store. Errors: EnvironmentFailed."""
-    await _etcdctl("--endpoints", endpoint, "snapshot", "save", str(to))
+async def save(endpoint: str, to: Path, user: User | None = None) -> None:
+    """Saves a running member's store, as a user if it demands a login. Errors:
+    EnvironmentFailed."""
+    login = () if user is None else ("--user", f"{user.name}:{user.password}")
+    await _etcdctl("snapshot", "save", str(to), "--endpoints", endpoint, *login)
 
 
 async def restore(name: str, peers: Mapping[str, str], token: str, source: Path, to: Path) -> None:

