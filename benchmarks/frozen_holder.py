@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PLAN = ROOT / "examples" / "frozen-in-send.toml"
 STARTER = ROOT / "src" / "holdfast" / "starters" / "program"
 BY_PROGRAM = {"sender": "program"}
+LANGUAGES = ("Python", "C", "Node", "Java")
 EARLY_S, LATE_S = 0.3, 2.0
 """The frozen write comes within this time before the recorded end of the fault, and after it."""
 MOST_RUNS = 40
@@ -113,6 +114,9 @@ def main(words: list[str]) -> int:
     """Prints the table, a line for each language as it is done."""
     wanted, chosen = int(words[0]), words[1:]
     write = sys.stdout.write
+    if unknown := [word for word in chosen if word not in LANGUAGES]:
+        sys.stderr.write(f"unknown: {', '.join(unknown)} (known: {', '.join(LANGUAGES)})\n")
+        return 2
     write(
         "| client | lock | resource | freezes in a send | came after a newer write | accepted |\n"
     )
