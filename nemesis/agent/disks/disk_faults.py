@@ -30,11 +30,14 @@ END_NS = 1_000_000_000
 
 
 def disks(world: World, do: str, nodes: Iterable[str]) -> dict[str, NodeDisk]:
-    """The disks of nodes. Errors: Refused if one has none."""
+    """The disks of nodes. Errors: Refused if one has none, OSError if one is not mounted."""
     without = [node for node in nodes if node not in world.disks]
     if without:
         raise Refused(f"{do}: {'+'.join(without)} has no disk of its own; send disk first")
-    return {node: world.disks[node] for node in nodes}
+    found = {node: world.disks[node] for node in nodes}
+    for disk in found.values():
+        loop_mount.require(disk.at)
+    return found
 
 
 class Power:
@@ -57,8 +60,6 @@ class Power:
         mounted = disks(self._world, "power", nodes)
         if not any(self._world.living(node) for node in nodes):
             raise Refused(f"power {'+'.join(nodes)}: no live process; restart it first")
-        for disk in mounted.values():
-            loop_mount.require(disk.at)
         for node in nodes:
             processes.stop(self._world.node(node).roots)
         times: list[int] = []
@@ -116,7 +117,7 @@ class SyncLie:
         self._calls = SystemCalls(world, "sync-lie")
 
     def inject(self, fault: str, args: Mapping[str, Json]) -> Evidence:
-        """Skips every sync of `nodes` from now on. Errors: Refused."""
+        """Skips every sync of `nodes` from now on. Errors: Refused, OSError."""
         disks(self._world, "sync-lie", _nodes(args))
         return self._calls.inject(fault, args)
 
@@ -217,8 +218,7 @@ class DiskFull:
     def inject(self, fault: str, args: Mapping[str, Json]) -> Evidence:
         """Fills the disks of `nodes`. Errors: Refused, OSError."""
         nodes = _nodes(args)
-        for disk in disks(self._world, "disk-full", nodes).values():
-            loop_mount.require(disk.at)
+        disks(self._world, "disk-full", nodes)
         if not any(self._world.living(node) for node in nodes):
             raise Refused(f"disk-full {'+'.join(nodes)}: no live process; restart it first")
         self._claims.claim(fault, nodes)
