@@ -22,9 +22,8 @@ from holdfast.nemesis.agent.tracing.system_calls import SystemCalls
 THAW = ("-S", "-P", "-m", "holdfast.nemesis.agent.disks.thaw_at_exit")
 FROZEN_AT = "percpu"
 """In the name of the kernel's function where writes to a frozen filesystem sleep,
-`percpu_rwsem_wait` since Linux 5.6. A parent of vfork(2) and a reader of another disk sleep too."""
-UNNAMED = ("0", "")
-"""What a kernel without names of its functions says."""
+`percpu_rwsem_wait` since Linux 5.6. A parent of vfork(2) and a reader of another disk sleep too.
+"0" is no evidence: a kernel that hides names says so, and of a thread that has just gone on too."""
 END_NS = 1_000_000_000
 """Time for a process that was killed while it waited for a disk to exit once it is thawed."""
 
@@ -184,7 +183,7 @@ class DiskHang:
         """The threads that wait for a frozen disk; effective if there is one."""
         waiting = {
             node: sum(
-                where in UNNAMED or FROZEN_AT in where
+                FROZEN_AT in where
                 for process in self._world.living(node)
                 for where in processes.sleeps(process)
             )
