@@ -59,3 +59,31 @@ async def to_the_end(work: Coroutine[object, None, None]) -> None:
 async def sleep_until(t_ns: int, now: Callable[[], int] = now_ns) -> None:
     """Return at a time of the run's clock, or at once if it has passed."""
     await asyncio.sleep(max(0, t_ns - now()) / SECOND)
+
+
+class Sleeps:
+    """Sleeps that can all be ended early, once and for all."""
+
+    def __init__(self) -> None:
+        self.ended = False
+        self._asleep: set[asyncio.Task[object]] = set()
+
+    async def until(self, t_ns: int, now: Callable[[], int] = now_ns) -> None:
+        """Return at a time of the run's clock, or at once if it has passed or sleeps are ended."""
+        task = asyncio.current_task()
+        if self.ended or task is None:
+            return
+        self._asleep.add(task)
+        try:
+            await sleep_until(t_ns, now)
+        except asyncio.CancelledError:
+            if not self.ended or task.uncancel():
+                raise
+        finally:
+            self._asleep.discard(task)
+
+    def end(self) -> None:
+        """Wake all who sleep."""
+        self.ended = True
+        for task in list(self._asleep):
+            task.cancel()

@@ -23,7 +23,7 @@ from holdfast.harness.core.errors import AgentLost, EnvironmentFailed, HoldfastE
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import EndsWithClient, Fabric, Hosting, Nemesis, Place
-from holdfast.harness.core.waiting import sleep_until, to_the_end, until
+from holdfast.harness.core.waiting import Sleeps, to_the_end, until
 from holdfast.harness.driver.cluster import Cluster
 from holdfast.harness.driver.data_folders import free_zeros
 from holdfast.harness.driver.operations import Operator
@@ -66,8 +66,15 @@ class Run:
         self._reported: list[str] = []
         self._ends_with_client = False
         self._broken = asyncio.Event()
+        self._sleeps = Sleeps()
+        self._end_faults: Callable[[], None] = lambda: None
         self.tell: Callable[[], None] = lambda: None
         """Reports the progress of the workload; for a backend on which checking takes no time."""
+
+    def end_workload(self) -> None:
+        """Ends the workload as if its time were over; the rest of the run follows."""
+        self._sleeps.end()
+        self._end_faults()
 
     async def execute(self) -> None:
         """Deploys, drives under faults, heals, settles, probes and tears down; always heals."""
@@ -236,8 +243,11 @@ class Run:
     async def _drive(self, cluster: Cluster, schedule: Schedule, start_ns: int) -> None:
         """Runs the workload under its faults, then settles, then probes."""
         set_phase = self._runtime.set_phase
+        self._end_faults = schedule.end
+        if self._sleeps.ended:
+            schedule.end()
         await schedule.run(start_ns)
-        await sleep_until(start_ns + self.plan.time_ns, self._runtime.now)
+        await self._sleeps.until(start_ns + self.plan.time_ns, self._runtime.now)
         await cluster.agent.ask("heal_all")
         self._mark("stop")
         set_phase(STOP)
@@ -349,6 +359,10 @@ class Run:
             self._progress({"stage": stage, **rest})
 
 
+END_WORKLOAD = "end the workload"
+"""A line on the driver's standard input."""
+
+
 class _Stop:
     """Stops the work, once: a second ^C must not interrupt the healing."""
 
@@ -362,22 +376,34 @@ class _Stop:
             self._work.cancel()
 
 
-async def _until_input_ends(stop: _Stop) -> None:
-    """Stops the work when the process that started this one has exited."""
+async def _until_input_ends(stop: _Stop, end_workload: Callable[[], None]) -> None:
+    """Stops the work when the process that started this one has exited; until then, obeys it."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    await reader.read()
+    while line := await reader.readline():
+        if line.decode(errors="replace").strip() == END_WORKLOAD:
+            end_workload()
     stop()
 
 
-async def _main(execute: Callable[[], Coroutine[object, None, None]]) -> None:
+async def _main(started: Callable[[], Run]) -> None:
+    runs: list[Run] = []
+
+    async def execute() -> None:
+        runs.append(started())
+        await runs[0].execute()
+
+    def end_workload() -> None:
+        for run in runs:
+            run.end_workload()
+
     work = asyncio.ensure_future(execute())
     stop = _Stop(work)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop)
-    orphaned = asyncio.ensure_future(_until_input_ends(stop))
+    orphaned = asyncio.ensure_future(_until_input_ends(stop, end_workload))
     try:
         await work
     finally:
@@ -394,7 +420,7 @@ def main(argv: list[str]) -> int:
         sys.stdout.write(json.dumps(row) + "\n")
         sys.stdout.flush()
 
-    async def execute() -> None:
+    def started() -> Run:
         # It reads rows with numpy, which the driver in the simulator does not need.
         from holdfast.harness.driver.host_runtime import HostRuntime
 
@@ -408,10 +434,10 @@ def main(argv: list[str]) -> int:
         )
         backend = load(manifest.entries.backend)(place)
         runtime = HostRuntime(place, backend)
-        await Run(manifest, place, backend, runtime, progress).execute()
+        return Run(manifest, place, backend, runtime, progress)
 
     try:
-        asyncio.run(_main(execute))
+        asyncio.run(_main(started))
     except asyncio.CancelledError:
         return 130
     except HoldfastError as error:

@@ -19,7 +19,7 @@ from holdfast.harness.core.fault_traits import Traits
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.ports import Fault, Leader, Nemesis, Node, Request, View
 from holdfast.harness.core.seeds import stream
-from holdfast.harness.core.waiting import sleep_until
+from holdfast.harness.core.waiting import Sleeps
 from holdfast.harness.history.current_holders import Hold
 from holdfast.harness.plans.events import Event, event
 from holdfast.harness.runs.journal import FaultRow
@@ -101,6 +101,7 @@ class Schedule:
     """nodes that a fault may kill at any time until it heals, once per fault"""
     paused: list[str] = field(default_factory=list)
     """nodes that a fault has paused, once per fault"""
+    _sleeps: Sleeps = field(default_factory=Sleeps)
     _unknown: set[str] = field(default_factory=set)
     """faults whose injection had no response: they may have been in effect at any time since"""
     _waited: dict[str, int] = field(default_factory=dict)
@@ -123,9 +124,17 @@ class Schedule:
             await asyncio.wait(works)
             raise
 
+    def end(self) -> None:
+        """Begins no further fault, and heals those in effect now, as at their end."""
+        self._sleeps.end()
+
     async def _one(self, fault: Fault) -> None:
         begin_ns, event_ns = self.start_ns + fault.at_ns, 0
-        await sleep_until(begin_ns, self.now)
+        await self._sleeps.until(begin_ns, self.now)
+        if self._sleeps.ended:
+            self._note(fault, "skipped", "the workload was ended before")
+            self.done += 1
+            return
         if fault.when:
             event_ns = await self._awaited(fault)
             if not event_ns:
@@ -141,7 +150,7 @@ class Schedule:
                 self.active += 1
                 if fault.id not in self._unknown:
                     begin_ns += self._waited.get(fault.id, 0)
-                    await sleep_until(begin_ns + fault.for_ns, self.now)
+                    await self._sleeps.until(begin_ns + fault.for_ns, self.now)
         except AgentLost as lost:
             self._note(fault, "failed", str(lost))
             raise
@@ -164,7 +173,7 @@ class Schedule:
         what = event(fault.when)
         before, _ = self.live.happened(what)
         deadline = self.now() + fault.within_ns
-        while (left_ns := deadline - self.now()) > 0:
+        while (left_ns := deadline - self.now()) > 0 and not self._sleeps.ended:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.live.changes(), left_ns / SECOND)
             count, event_ns = self.live.happened(what)

@@ -181,24 +181,24 @@ def load(directory: Path) -> Recording:
     _fits(directory, [header for headers in by_writer.values() for header in headers])
     if not by_writer:
         raise UsageError(f"{directory}: no *.seg files; expected a run directory of Holdfast")
-    table = _Strings()
+    table = Strings()
     parts, metas, states, problems = [], {}, {}, []
     for number, (writer, headers) in enumerate(by_writer.items()):
         headers.sort(key=lambda header: header.first_row)
         problems += _gaps(writer, headers)
-        numbers = table.add(_read_strings(directory / f"{writer}.strings"))
+        numbers = table.add(read_strings(directory / f"{writer}.strings"))
         for header in headers:
-            part = _merge_form(header, read_rows(header), number, numbers)
+            part = merge_form(header, read_rows(header), number, numbers)
             parts.append(narrowed(part, headers[0].stamps_ns))
         metas[writer] = headers[0].meta
         states[writer] = headers[0].state
     clocks = host_clocks.read(directory.parent / host_clocks.FILE)
     starved = _starved(directory.parent, clocks)
     if clocks is None:
-        return replace(_recording(parts, table, metas, states, problems), starved=starved)
+        return replace(recording(parts, table, metas, states, problems), starved=starved)
     parts, told, problems = widened(parts, metas, clocks, problems)
     return replace(
-        _recording(parts, table, metas, states, problems),
+        recording(parts, table, metas, states, problems),
         clocks=told,
         starved=starved,
         error_ns=max((one.error_ns for one in told.values()), default=0),
@@ -260,12 +260,13 @@ def widened(
         errors[host] = told[host].error_ns
     cut_ns = clocks.cut_ns()
     if cut_ns is not None:
-        kept = [_until(rows, cut_ns) for rows in kept]
+        kept = [cut(rows, cut_ns) for rows in kept]
     return kept, told, [*problems, *clocks.problems(errors)]
 
 
-def _until(rows: Rows, cut_ns: int) -> Rows:
-    """What had been recorded by a time: without later rows, and without later returns."""
+def cut(rows: Rows, cut_ns: int) -> Rows:
+    """What had been recorded by a time, as new rows: without later ones, and without later
+    returns."""
     at_once = np.isin(rows["f"], (Op.LOST, Op.CLOSED, Op.WAITING)) & (rows["t_ret"] > cut_ns)
     rows = rows[(rows["t_inv"] <= cut_ns) & ~at_once]
     late = rows["t_ret"] > cut_ns
@@ -287,7 +288,7 @@ class Written:
 
 def merge(writers: Sequence[Written]) -> Recording:
     """The same as `load` for writers that kept everything in memory. UsageError if damaged."""
-    table = _Strings()
+    table = Strings()
     parts, metas = [], {}
     for number, written in enumerate(sorted(writers, key=lambda one: str(one.meta["writer"]))):
         writer = str(written.meta["writer"])
@@ -296,13 +297,13 @@ def merge(writers: Sequence[Written]) -> Recording:
             path=Path(writer), writer=writer, first_row=0, state=0, rows=None, meta=written.meta
         )
         rows = np.frombuffer(written.rows, ROW_DTYPE)
-        parts.append(_merge_form(header, rows, number, table.add(written.strings[1:])))
-    return _recording(parts, table, metas, dict.fromkeys(metas, 0), [])
+        parts.append(merge_form(header, rows, number, table.add(written.strings[1:])))
+    return recording(parts, table, metas, dict.fromkeys(metas, 0), [])
 
 
-def _recording(
+def recording(
     parts: Sequence[Rows],
-    table: _Strings,
+    table: Strings,
     metas: Mapping[str, Mapping[str, Any]],
     states: Mapping[str, int],
     problems: Sequence[str],
@@ -330,7 +331,7 @@ def _recording(
     return Recording(history=history, nodes=nodes, states=states)
 
 
-class _Strings:
+class Strings:
     """One table of strings for the whole run."""
 
     def __init__(self) -> None:
@@ -348,7 +349,7 @@ class _Strings:
         return np.array(numbers, np.int64)
 
 
-def _read_strings(path: Path) -> list[str]:
+def read_strings(path: Path) -> list[str]:
     try:
         data = files.read(path.parent.parent, f"{path.parent.name}/{path.name}")
     except FileNotFoundError:
@@ -390,7 +391,7 @@ def _fits(directory: Path, headers: Sequence[Header]) -> None:
         )
 
 
-def _merge_form(header: Header, rows: Rows, writer: int, numbers: npt.NDArray[np.int64]) -> Rows:
+def merge_form(header: Header, rows: Rows, writer: int, numbers: npt.NDArray[np.int64]) -> Rows:
     """Rows of one segment with the run's string numbers, checked for damage."""
     kept = np.flatnonzero(rows["status"] != Status.EMPTY)
     rows = rows[kept]

@@ -13,6 +13,7 @@ from holdfast.harness.core.verdict import (
     ENFORCED_BY_RESOURCE,
     PROPERTIES,
     Finding,
+    Promises,
     PropertyVerdict,
     Verdict,
     worst,
@@ -160,17 +161,22 @@ def case_of(
         error_ns=recording.error_ns,
         starved=recording.starved,
         nodes=recording.nodes,
-        kinds=_asked_for(plan),
-        options={
-            "resource": plan.resource,
-            "workload": plan.workload,
-            "servers": str(plan.nodes),
-            **manifest.options.workload,
-        },
+        kinds=kinds_of(plan),
+        options=options_of(manifest),
     )
 
 
-def _asked_for(plan: Plan) -> tuple[str, ...]:
+def options_of(manifest: Manifest) -> dict[str, str]:
+    """`Case.options` of a run."""
+    return {
+        "resource": manifest.plan.resource,
+        "workload": manifest.plan.workload,
+        "servers": str(manifest.plan.nodes),
+        **manifest.options.workload,
+    }
+
+
+def kinds_of(plan: Plan) -> tuple[str, ...]:
     """The kinds of fault of a plan, including a nemesis that sampled no fault in the run."""
     drawn = [fault.do for fault in plan.faults]
     return tuple(dict.fromkeys((*drawn, *(name for name, _ in plan.nemeses))))
@@ -254,7 +260,7 @@ def _judgement(
         says=user.says if user else "",
         property=verdict.property,
         verdict=verdict.verdict,
-        promised=_promised(verdict.property, case, kinds),
+        promised=promised(verdict.property, case.promises, case.options, kinds),
         severity=user.severity if user else PROPERTIES[verdict.property][0],
         reason=verdict.reason,
         exercised=dict(verdict.exercised),
@@ -265,7 +271,7 @@ def _judgement(
             kinds: UnderKind(
                 verdict=under.verdict,
                 asked=kinds in case.kinds,
-                promised=_promised(verdict.property, case, _kinds(kinds)),
+                promised=promised(verdict.property, case.promises, case.options, _kinds(kinds)),
                 reason=under.reason,
                 exercised=dict(under.exercised),
                 findings=tuple(under.findings),
@@ -288,13 +294,18 @@ def _kinds(key: str) -> list[str]:
     return [] if key == CALM else key.split("+")
 
 
-def _promised(prop: str, case: Case, kinds: Sequence[str]) -> bool:
-    """Whether the system, with this resource and workload, promises the property."""
-    if prop in ENFORCED_BY_RESOURCE and case.options["resource"] == "unfenced":
+def promised(
+    prop: str, promises: Promises, options: Mapping[str, str], kinds: Sequence[str]
+) -> bool:
+    """Whether a system promises the property under these kinds of fault.
+
+    options   of the run: its resource and workload decide too
+    """
+    if prop in ENFORCED_BY_RESOURCE and options["resource"] == "unfenced":
         return False
-    if prop == "exactly-once-job" and case.options.get("mark", "0") != "0":
+    if prop == "exactly-once-job" and options.get("mark", "0") != "0":
         return False
-    return case.promises.promised(prop, kinds)
+    return promises.promised(prop, kinds)
 
 
 def _fault(window: Window) -> ObservedFault:

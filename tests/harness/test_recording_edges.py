@@ -198,7 +198,7 @@ def test_what_was_recorded_by_a_time_is_kept_as_it_was_then() -> None:
         rows[n]["status"] = Status.OK if over else Status.INVOKED
         rows[n]["row"], rows[n]["token"] = n, 7
         rows[n]["res"] = rows[n]["err"] = rows[n]["rx"] = 3
-    kept = reader._until(rows, 50)
+    kept = reader.cut(rows, 50)
     names = ("row", "t_ret", "status", "token", "res", "err", "rx")
     found = [tuple(int(row[name]) for name in names) for row in kept]
     ok, gone = (Status.OK, 7, 3, 3, 3), (Status.INVOKED, NO_TOKEN, 0, 0, 0)

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.harness.core.waiting import sleep_until, to_the_end, until, until_answer
+from holdfast.harness.core.clock import SECOND, now_ns
+from holdfast.harness.core.waiting import Sleeps, sleep_until, to_the_end, until, until_answer
 
 
 def test_work_goes_on_to_its_end_through_several_cancellations() -> None:
@@ -104,3 +105,31 @@ def test_a_time_that_has_passed_is_not_waited_for(
     monkeypatch.setattr(asyncio, "sleep", sleep)
     asyncio.run(sleep_until(due_ns, lambda: 1_000))
     assert slept == [slept_s]
+
+
+def test_all_who_sleep_are_woken_and_who_comes_later_does_not_sleep() -> None:
+    async def work() -> None:
+        sleeps, far_ns = Sleeps(), now_ns() + 3600 * SECOND
+        asleep = [asyncio.ensure_future(sleeps.until(far_ns)) for _ in range(3)]
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert not any(task.done() for task in asleep)
+        sleeps.end()
+        await asyncio.wait_for(asyncio.gather(*asleep), 10)
+        await asyncio.wait_for(sleeps.until(far_ns), 10)
+
+    asyncio.run(work())
+
+
+def test_who_is_cancelled_while_asleep_stays_cancelled() -> None:
+    async def work() -> None:
+        sleeps = Sleeps()
+        asleep = asyncio.ensure_future(sleeps.until(now_ns() + 3600 * SECOND))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        asleep.cancel()
+        sleeps.end()
+        with pytest.raises(asyncio.CancelledError):
+            await asleep
+
+    asyncio.run(work())

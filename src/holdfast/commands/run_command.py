@@ -107,6 +107,11 @@ IS_PYTHON = re.compile(r".+\.py:\w+")
 )
 @click.option("--library", help="Client library to test, unmodified: redis==4.5.1, npm:redlock@5.")
 @click.option("--mutant", help="Plant this bug in the service.", shell_complete=name_of("mutants"))
+@click.option(
+    "--until-violation",
+    is_flag=True,
+    help="End the workload when a promise is seen to be violated.",
+)
 @out_option()
 @click.option("--dry-run", is_flag=True, help="Print the whole plan with every fault, and stop.")
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as one JSON object.")
@@ -156,7 +161,8 @@ def command(
     again = prepare.command(plan) if plan_file is None else f"holdfast run {plan_file}"
     if hosts:
         again = f"{again} {shlex.join(['--hosts', given['hosts']])}"
-    verdicts = runner.carry_out(full, Path(given["out"]), again, quiet=as_json, hosts=hosts)
+    out, ends = Path(given["out"]), given["until_violation"]
+    verdicts = runner.carry_out(full, out, again, quiet=as_json, hosts=hosts, until_violation=ends)
     if as_json:
         click.echo(json.dumps(plain(verdicts)))
     return verdicts.exit_code

@@ -11,22 +11,23 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from holdfast import catalogue
+from holdfast.engine.run_progress import RunProgress, so_far
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import EnvironmentFailed, HoldfastError, UsageError
 from holdfast.harness.core.json_value import Json, plain
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import Prechecked
 from holdfast.harness.core.verdict import Verdict
+from holdfast.harness.driver.run import END_WORKLOAD
 from holdfast.harness.plans.manifest import Manifest, to_table
 from holdfast.harness.runs import directory, files, journal
 from holdfast.harness.runs.directory import RunDir
@@ -36,8 +37,7 @@ from holdfast.planning import prepare
 from holdfast.planning.resolve import Prepared
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
-
+    from holdfast.engine.live_verdicts import Violation
     from holdfast.reports.pictures.timeline import Recorded
 
 LAST_WORDS = 12
@@ -142,10 +142,13 @@ def precheck(manifest: Manifest) -> None:
         raise EnvironmentFailed(reason)
 
 
-def execute(run: RunDir, show: Show) -> None:
+def execute(run: RunDir, show: Show, told: Callable[[Violation], bool] | None = None) -> None:
     """Execute a run in its own process; EnvironmentFailed if it could not be executed.
 
     KeyboardInterrupt is forwarded to that process, which heals and tears down before it exits.
+
+    told    receives the first violation of each property as soon as it is seen, if clients are on
+            this machine; True ends the workload
     """
     manifest = run.read_manifest()
     precheck(manifest)
@@ -170,6 +173,7 @@ def execute(run: RunDir, show: Show) -> None:
             env=_environment(run),
         ) as process,
         _passing_on_interrupts(process) as asked,
+        _judging(run, manifest, process, told),
     ):
         assert process.stdout is not None
         for line in process.stdout:
@@ -192,6 +196,31 @@ def execute(run: RunDir, show: Show) -> None:
         raise EnvironmentFailed(f"{failed['error']}\nrun directory: {run.path}")
     if code != 0:
         raise EnvironmentFailed(f"the driver exited with code {code}: {_last_output(run)}")
+
+
+@contextmanager
+def _judging(
+    run: RunDir,
+    manifest: Manifest,
+    process: subprocess.Popen[str],
+    told: Callable[[Violation], bool] | None,
+) -> Iterator[None]:
+    """Judges the run while it goes on, if the caller wants that and its rows are written here."""
+    if told is None or catalogue.BACKENDS[manifest.plan.backend].hosts_file:
+        yield
+        return
+    from holdfast.engine.live_verdicts import LiveVerdicts
+
+    def tell(violation: Violation) -> None:
+        if told(violation) and process.stdin is not None:
+            with suppress(OSError, ValueError):  # It may be ending already.
+                process.stdin.write(f"{END_WORKLOAD}\n")
+                process.stdin.flush()
+
+    with LiveVerdicts(run, manifest, tell) as live:
+        yield
+    if live.problem:
+        click.echo(f"holdfast: not judged while it ran: {live.problem}", err=True)
 
 
 def _environment(run: RunDir) -> dict[str, str]:
@@ -251,59 +280,6 @@ def _last_output(run: RunDir) -> str:
     return f"{last} (see {log})"
 
 
-class Shown:
-    """Progress as a bar on a terminal, as a plain line now and then elsewhere."""
-
-    EVERY_S = 5.0
-
-    def __init__(self, *, virtual: bool) -> None:
-        self._virtual = virtual
-        plain = os.environ.get("CI") or os.environ.get("NO_COLOR")
-        self._bar: tuple[Progress, TaskID] | None = None
-        self._told_s = time.monotonic()
-        if sys.stderr.isatty() and not plain:
-            from rich.console import Console
-            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-            bar = Progress(
-                TextColumn("{task.description}"),
-                BarColumn(),
-                TextColumn("{task.fields[counts]}"),
-                TimeElapsedColumn(),
-                console=Console(stderr=True),
-                transient=True,
-            )
-            # Without a total the bar moves: of the first stage only its end is known.
-            stage = "simulate" if virtual else "deploy"
-            self._bar = bar, bar.add_task(stage, total=None, counts="")
-            bar.start()
-
-    def __call__(self, row: Mapping[str, Any]) -> None:
-        stage = row["stage"]
-        if self._virtual and stage != "run":
-            return  # on virtual time the other stages take milliseconds
-        counts, done = "", None
-        if stage == "run":
-            done = min(1.0, row["t_ns"] / row["of_ns"])
-            at = f"{row['t_ns'] / SECOND:.1f} of {row['of_ns'] / SECOND:g} s"
-            counts = f"{at}, {row['grants']} grants, {row['faults']} faults healed"
-        if self._virtual:
-            stage, counts = f"simulate {done:4.0%}", f"{counts} (virtual time)"
-        if self._bar is not None:
-            bar, task = self._bar
-            total = None if done is None else 1.0
-            bar.update(task, description=stage, counts=counts, completed=done, total=total)
-        elif stage != "run" and not self._virtual:
-            click.echo(f"  {stage}", err=True)
-        elif time.monotonic() - self._told_s >= self.EVERY_S:
-            self._told_s = time.monotonic()
-            click.echo(f"  {stage}  {counts}", err=True)
-
-    def close(self) -> None:
-        if self._bar is not None:
-            self._bar[0].stop()
-
-
 def show_verdict(verdicts: Judged, report: str) -> None:
     """Print the verdict on standard output."""
     from holdfast.reports.outputs.terminal import render
@@ -329,8 +305,11 @@ def carry_out(
     *,
     quiet: bool = False,
     hosts: Mapping[str, Json] | None = None,
+    until_violation: bool = False,
 ) -> Judged:
     """Run a complete plan, judge and report it; returns the judged run, also if the driver died.
+
+    until_violation   end the workload when a promise was seen to be violated
 
     A run that the environment aborted ends with that error's code, unless the rows recorded until
     then show a violation.
@@ -340,10 +319,15 @@ def carry_out(
     for line in prepare.notes(prepared):
         click.echo(f"note: {line}", err=True)
     run = prepare.create(prepared, out, again, hosts=hosts)
-    shown = Shown(virtual=plan.backend in catalogue.VIRTUAL_TIME)
+    shown = RunProgress(virtual=plan.backend in catalogue.VIRTUAL_TIME)
     failed = 0
+
+    def told(violation: Violation) -> bool:
+        shown.tell(so_far(violation, ends=until_violation))
+        return until_violation
+
     try:
-        execute(run, shown)
+        execute(run, shown, told)
     except HoldfastError as error:
         if not run.has(run.faults) and not any(run.history.glob("c*.seg")):
             raise

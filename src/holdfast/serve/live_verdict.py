@@ -15,26 +15,17 @@ from typing import Any
 import numpy as np
 
 from holdfast import catalogue
-from holdfast.harness.core.case import History
+from holdfast.engine.live_verdicts import case_so_far
 from holdfast.harness.core.clock import now_ns
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import Op, Status
-from holdfast.harness.history.reader import Recording
+from holdfast.harness.history.reader import cut
 from holdfast.harness.history.reader import load as load_history
-from holdfast.harness.judging.judge import case_of, judge_case
-from holdfast.harness.runs import journal
+from holdfast.harness.judging.judge import judge_case, kinds_of, options_of, promised
+from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.runs.directory import RunDir
 from holdfast.harness.verdicts.judged import Judgement
-
-BEFORE_THE_END = (
-    "mutual-exclusion",
-    "no-stale-write",
-    "no-expired-write",
-    "token-order",
-    "applied-once",
-)
-"""Properties whose violation stays one in a longer history."""
 
 
 def so_far(run: RunDir) -> dict[str, Any]:
@@ -44,14 +35,12 @@ def so_far(run: RunDir) -> dict[str, Any]:
     """
     instant = now_ns()
     manifest = run.read_manifest()
-    faults = [row for row in journal.faults(run) if (row.t_ns or 0) <= instant]
-    recording = _until(load_history(run.history), instant)
-    case = case_of(manifest, recording, journal.marks(run), faults)
-    case = replace(
-        case,
-        asked=[prop for prop in case.asked if prop in BEFORE_THE_END],
-        end_ns=max(case.end_ns, instant),
-    )
+    recording = load_history(run.history)
+    # Segments are read one after the other: without this, a release could be missed while the
+    # grant that followed it is seen.
+    rows = cut(recording.history.rows, instant)
+    recording = replace(recording, history=replace(recording.history, rows=rows))
+    case = case_so_far(run, manifest, recording, instant)
     checkers = {prop: load(catalogue.CHECKERS[prop]) for prop in case.asked}
     rows = case.history.rows
     granted = np.isin(rows["f"], [Op.ACQUIRE, Op.TRY]) & (rows["status"] == Status.OK)
@@ -61,30 +50,18 @@ def so_far(run: RunDir) -> dict[str, Any]:
         "grants": int(granted.sum()),
         "t_ns": instant - case.start_ns,
         "judged": list(case.asked),
-        "violated": [_violated(row, case.start_ns) for row in judged if row.findings],
+        "violated": [_violated(row, case.start_ns, manifest) for row in judged if row.findings],
     }
 
 
-def _until(recording: Recording, instant: int) -> Recording:
-    """The history at an instant: without later rows, and with later responses missing.
-
-    Segments are read one after the other; without this, a release could be missed while the grant
-    that followed it is seen.
-    """
-    rows = recording.history.rows[recording.history.rows["t_inv"] <= instant].copy()
-    late = rows["t_ret"] > instant
-    rows["status"][late] = Status.INVOKED
-    rows["t_ret"][late] = 0
-    found = recording.history
-    kept = History(rows=rows, strings=found.strings, writers=found.writers, problems=found.problems)
-    return replace(recording, history=kept)
-
-
-def _violated(row: Judgement, start_ns: int) -> dict[str, Json]:
+def _violated(row: Judgement, start_ns: int, manifest: Manifest) -> dict[str, Json]:
+    """The first finding of a property. A promise counts if it holds under every kind of fault of
+    the plan: whether a fault that is not healed yet takes effect is unknown."""
+    kinds = kinds_of(manifest.plan)
     first = min(row.findings, key=lambda finding: finding.t_ns)
     return {
         "property": row.property,
-        "promised": row.promised,
+        "promised": promised(row.property, manifest.promises, options_of(manifest), kinds),
         "findings": len(row.findings),
         "kind": first.kind,
         "sentence": first.sentence,

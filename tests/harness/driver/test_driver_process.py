@@ -167,6 +167,23 @@ def test_the_end_of_its_input_stops_the_run(driver: Driver) -> None:
     assert driver.backend.closed == 1 and registry.noted() == []
 
 
+def test_a_line_on_its_input_ends_the_workload_and_not_the_run(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended: list[str] = []
+
+    def end_workload(run: run_module.Run) -> None:
+        ended.append("workload")
+        os.close(driver.input)
+
+    monkeypatch.setattr(run_module.Run, "end_workload", end_workload)
+    driver.backend.hang = True
+    lines = f"something else\n{run_module.END_WORKLOAD}\n".encode()
+    driver.backend.opens = lambda: ended.append(str(os.write(driver.input, lines)))
+    assert driver.main() == 130
+    assert ended == [str(len(lines)), "workload"]
+
+
 def test_a_reader_that_left_does_not_hide_why_the_run_failed(
     driver: Driver, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

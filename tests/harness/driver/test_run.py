@@ -129,6 +129,7 @@ class Driven:
     made: Manifest
     said: list[Mapping[str, Any]] = field(default_factory=list)
     on: dict[str, Callable[[], None]] = field(default_factory=dict)
+    run: Run | None = None
 
     def progress(self, row: Mapping[str, Any]) -> None:
         self.said.append(row)
@@ -150,7 +151,7 @@ class Driven:
         records = cast(Runtime, self.records)
 
         async def work() -> Run:
-            run = Run(self.made, place, self.machine, records, self.progress)
+            run = self.run = Run(self.made, place, self.machine, records, self.progress)
             await asyncio.wait_for(run.execute(), WITHIN_S)
             return run
 
@@ -191,8 +192,7 @@ def driven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Driven]:
         ready_ns=2 * SECOND,
         longest_hold_ns=SECOND,
     )
-    monkeypatch.setattr("holdfast.harness.driver.run.sleep_until", _sleep_until)
-    monkeypatch.setattr("holdfast.harness.driver.schedule.sleep_until", _sleep_until)
+    monkeypatch.setattr("holdfast.harness.core.waiting.sleep_until", _sleep_until)
     yield Driven(machine, Recorded(machine), made)
     machine.end()
 
@@ -355,6 +355,22 @@ def test_a_program_that_exits_ends_the_run_of_a_system_that_says_so(driven: Driv
     assert list(marks)[-2:] == ["end", "failed"] and marks["failed"].reason == str(failed.value)
     assert driven.records.ended() == [str(failed.value)]
     assert driven.stages() == ["deploy", "run"]
+
+
+@pytest.mark.parametrize("stage", ["deploy", "run"])
+def test_a_workload_that_is_ended_early_is_followed_by_the_other_stages(
+    driven: Driven, stage: str
+) -> None:
+    driven.made = replace(driven.made, plan=replace(driven.made.plan, time_ns=ENDLESS_NS))
+
+    def end() -> None:
+        assert driven.run is not None
+        driven.run.end_workload()
+
+    driven.on = {stage: end}
+    assert driven.execute().problems == []
+    assert driven.stages() == ["deploy", "run", "settle", "probe", "collect"]
+    assert driven.records.phases == [PREPARE, GO, STOP, PROBE, END, END]
 
 
 def test_a_server_that_exits_does_not_end_the_run_of_such_a_system(driven: Driven) -> None:

@@ -15,6 +15,7 @@ from holdfast.harness.core.clock import MILLISECOND, SECOND, now_ns
 from holdfast.harness.core.errors import AgentLost, EnvironmentFailed, NoAnswer
 from holdfast.harness.core.fault_traits import COPY, Traits
 from holdfast.harness.core.ports import Fault, Leader, Node, Request, View
+from holdfast.harness.core.waiting import until
 from holdfast.harness.driver import schedule as schedule_module
 from holdfast.harness.driver.schedule import WAITED, Schedule
 from holdfast.harness.history.current_holders import Hold
@@ -353,3 +354,34 @@ def test_a_lost_agent_ends_all_faults_at_once() -> None:
         ("f1", "planned"), ("f2", "planned"), ("f1", "failed"),
     ]  # fmt: skip
     assert rows[-1].reason == "fault agent: it exited"
+
+
+def test_an_end_heals_what_is_in_effect_and_skips_what_has_not_begun() -> None:
+    stage = Stage(NODES, answers={("heal", "f1"): {"evidence": {"effective": True}}})
+    first, second = fault(1, for_ns=3600 * SECOND), fault(2, at_ns=3600 * SECOND)
+    made, rows = schedule_of(stage, Scripted(STOPS, at("n1")), first, second)
+
+    async def work() -> None:
+        running = asyncio.ensure_future(made.run(now_ns()))
+        await until(lambda: made.active == 1, within_ns=10 * SECOND)
+        made.end()
+        await asyncio.wait_for(running, 10)
+
+    asyncio.run(work())
+    told = {(row.id, row.event, row.effective) for row in rows if row.event != "planned"}
+    assert told == {("f1", "injected", None), ("f2", "skipped", None), ("f1", "healed", True)}
+    assert [do for do, _ in stage.said] == ["strike", "observe", "heal"]
+    assert made.active == 0 and made.done == 2 and made.paused == []
+
+
+def test_a_fault_that_is_being_injected_at_the_end_is_healed_too() -> None:
+    stage = Stage(NODES)
+    made, rows = schedule_of(stage, Scripted(STOPS, at("n1")), fault(1, for_ns=3600 * SECOND))
+
+    def end() -> dict[str, Any]:
+        made.end()
+        return {}
+
+    stage.answers["strike", "f1"] = end
+    asyncio.run(asyncio.wait_for(made.run(now_ns()), 10))
+    assert events(rows) == ["planned", "injected", "healed"]

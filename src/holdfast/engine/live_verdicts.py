@@ -1,0 +1,147 @@
+"""Judges a run while it goes on, in a thread of its own, and tells violations of promises.
+
+Only what stays violated in a longer history is judged, and the verdict is still computed at the
+end, from all rows. A promise counts if it holds under each kind of fault of the plan, begun or not.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Self
+
+from holdfast import catalogue
+from holdfast.harness.core.case import Case, Checker
+from holdfast.harness.core.clock import now_ns
+from holdfast.harness.core.errors import HoldfastError
+from holdfast.harness.core.loading import load
+from holdfast.harness.core.verdict import Finding
+from holdfast.harness.history.growing import Growing
+from holdfast.harness.history.reader import Recording
+from holdfast.harness.judging.judge import case_of, kinds_of, options_of, promised
+from holdfast.harness.plans.manifest import Manifest
+from holdfast.harness.runs import journal
+from holdfast.harness.runs.directory import RunDir
+
+BEFORE_THE_END = (
+    "mutual-exclusion",
+    "no-stale-write",
+    "no-expired-write",
+    "token-order",
+    "applied-once",
+)
+"""Properties whose violation stays one in a longer history."""
+NEEDS_ALL_ROWS = ("no-expired-write",)
+"""Of these, the ones that are not judged once rows were dropped: a heartbeat that was dropped may
+have extended the lease of a session."""
+EVERY_S, SELDOM_S = 0.4, 0.8
+"""Least and longest time between two looks."""
+SHARE = 1 / 20
+"""Of a core: the more a look costs, the longer it is until the next."""
+NICENESS = 10
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Violation:
+    """The first violation of a property in a run that goes on.
+
+    at_ns      when it was, from the start of the workload
+    after_ns   how much later it was found
+    rows       how many rows had been recorded; dropped: how many of them were no longer looked at
+    """
+
+    property: str
+    sentence: str
+    at_ns: int
+    after_ns: int
+    rows: int
+    dropped: int
+
+
+def case_so_far(run: RunDir, manifest: Manifest, recording: Recording, instant: int) -> Case:
+    """What can be judged of a run at a time up to which its recording reaches."""
+    faults = [row for row in journal.faults(run) if (row.t_ns or 0) <= instant]
+    case = case_of(manifest, recording, journal.marks(run), faults)
+    asked = [prop for prop in case.asked if prop in BEFORE_THE_END]
+    return replace(case, asked=asked, end_ns=max(case.end_ns, instant))
+
+
+class LiveVerdicts:
+    """Judges a run from entry to exit; `tell` is called in its thread, once per property.
+
+    The run's clients have to be on this machine: it reads their segments while they are written.
+    """
+
+    def __init__(self, run: RunDir, manifest: Manifest, tell: Callable[[Violation], None]) -> None:
+        self._run = run
+        self._manifest = manifest
+        self._tell = tell
+        self._history = Growing(run.history)
+        self._told: set[str] = set()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="live verdicts", daemon=True)
+        self.problem = ""
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _work(self) -> None:
+        # On Linux a thread has a niceness of its own: clients and servers come first.
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
+        checkers, wait_s = self._checkers(), EVERY_S
+        while checkers and not self._over.wait(wait_s):
+            begun_s = time.thread_time()
+            try:
+                self._look(checkers)
+            except (HoldfastError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+                # The run, and its verdict at the end, do not depend on this thread.
+                self.problem = f"{type(error).__name__}: {error}"
+                return
+            spent_s = time.thread_time() - begun_s
+            wait_s = min(max(EVERY_S, spent_s / SHARE), SELDOM_S)
+
+    def _checkers(self) -> Mapping[str, Checker]:
+        """Those of properties that the system promises under all kinds of fault of the plan."""
+        manifest, options = self._manifest, options_of(self._manifest)
+        kinds = kinds_of(manifest.plan)
+        wanted = [
+            prop
+            for prop in BEFORE_THE_END
+            if prop in manifest.asks and promised(prop, manifest.promises, options, kinds)
+        ]
+        return {prop: load(catalogue.CHECKERS[prop]) for prop in wanted}
+
+    def _look(self, checkers: Mapping[str, Checker]) -> None:
+        instant = now_ns()
+        recording = self._history.until(instant)
+        if recording is None or not len(recording.history.rows):
+            return
+        case = case_so_far(self._run, self._manifest, recording, instant)
+        for prop, checker in checkers.items():
+            if prop in self._told or (prop in NEEDS_ALL_ROWS and self._history.dropped):
+                continue
+            found = checker(case).findings
+            if found:
+                self._told.add(prop)
+                self._tell(self._violation(prop, found, case.start_ns))
+
+    def _violation(self, prop: str, found: Sequence[Finding], start_ns: int) -> Violation:
+        first = min(found, key=lambda finding: finding.t_ns)
+        return Violation(
+            property=prop,
+            sentence=first.sentence,
+            at_ns=first.t_ns - start_ns,
+            after_ns=now_ns() - first.t_ns,
+            rows=self._history.seen,
+            dropped=self._history.dropped,
+        )
