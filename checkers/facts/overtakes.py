@@ -17,6 +17,7 @@ from holdfast.checkers.facts.wording import lock_name, name, seconds
 from holdfast.checkers.holds.assumptions import ordered
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import INF, Attempt, ordered_tokens
+from holdfast.checkers.holds.hierarchy import paths
 from holdfast.checkers.holds.history_index import Indices, Ints, column, rows_of
 from holdfast.checkers.holds.overlaps import granted, slack
 from holdfast.harness.core.case import Case
@@ -93,6 +94,9 @@ def _of_locks(case: Case) -> Iterator[tuple[Indices, list[Passed]]]:
             continue
         known = entries[every.ok[entries] & (every.token[entries] != NO_TOKEN)]
         waited = known[since[known] < INF]
+        if key in paths(case):
+            # An attempt for a path is on several chains, of which another may contradict the order.
+            waited = waited[[ordered(case, one) for one in every.key[waited].tolist()]]
         yield waited, list(_overtaken(case, waited, _first_entries(case, known), since))
 
 

@@ -77,8 +77,10 @@ class Succession:
     """The grants of one lock, with queries for the successors of a grant known by a time."""
 
     def __init__(self, case: Case, key: int) -> None:
+        self._case = case
         self._slack_ns = slack(case)
         self._tokens = ordered(case, key)
+        self._ordered: dict[int, bool] = {key: self._tokens}
         self._table = table(case)
         self._entries = granted(case)[key]
         self._known = self._table.known[self._entries]
@@ -109,9 +111,18 @@ class Succession:
     def _ways(self, a: Attempt) -> list[tuple[Tops, int]]:
         """The columns that prove a conflicting grant newer than a, and the bound to exceed."""
         ways = [(self._tops("inv", a.mode), a.known_ns + self._slack_ns)]
-        if self._tokens and a.token > NO_TOKEN:
+        if a.token > NO_TOKEN and self._in_token_order(a.key):
             ways.append((self._tops("token", a.mode), a.token))
         return ways
+
+    def _in_token_order(self, key: int) -> bool:
+        """Whether tokens show the order of grants here and on the other chains of this lock.
+
+        Of the chains /a, /a/b and /a, /a/c, the second may contradict what was declared of /a.
+        """
+        if self._tokens and key not in self._ordered:
+            self._ordered[key] = ordered(self._case, key)
+        return self._tokens and self._ordered[key]
 
     def _tops(self, name: str, mode: int) -> Tops:
         """A column of the grants, with NOTHING for those that may share the lock with this mode."""

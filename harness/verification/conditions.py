@@ -177,7 +177,9 @@ class Conditions:
             row = Row(rows, b)
             for far, before, a in open_now:
                 other = Row(rows, a)
-                late = other.t_inv > known + slack and not (row.mode == other.mode != EXCLUSIVE)
+                # Of three paths on a line with this one, two may be on none with each other.
+                late = other.t_inv > known + slack and self._met(other, row)
+                late = late and not (row.mode == other.mode != EXCLUSIVE)
                 held = far > known + slack and run.reach(b) <= before + slack
                 same = rows.token[run.known(a)] == token
                 if not same and (late or (held and self.conflict(other, row))):

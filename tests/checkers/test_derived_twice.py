@@ -257,6 +257,29 @@ def test_tokens_contradict_a_hold_by_any_larger_one_that_may_have_come_first() -
     assert Both(given).names["in_token_order"](Both(given).row(0)) is False
 
 
+def test_tokens_of_two_paths_below_one_have_no_order_to_contradict() -> None:
+    words = "0a?:/x/a 0a+9 0r?:/x/a 0r+ 1a?:/x/b 1a+3 1r?:/x/b 1r+ 2a?:/x 2a+20"
+    given = case(words, promises={"subtrees": True})
+    (row,) = (
+        n for n, key in enumerate(given.history.rows["key"]) if given.history.strings[key] == "/x"
+    )
+    assert ordered(given, int(given.history.rows["key"][row]))
+    assert Both(given).names["in_token_order"](Both(given).row(row)) is True
+
+
+@pytest.mark.parametrize(("contradiction", "found"), [
+    ("", ["foreign-release"]),
+    (" 3a?:/x/b 3a+20 3r?:/x/b 3r+ 4a?:/x/b 4a+19", []),
+])  # fmt: skip
+def test_tokens_that_contradict_their_order_on_one_chain_are_not_relied_on_on_another(
+    contradiction: str, found: list[str]
+) -> None:
+    # Only its larger token shows that 1 was granted /x/a after 0 had been granted /x.
+    words = "0a?:/x 1a?:/x/a 0a+7 1a+8 0r?:/x 0r+ 1r?:/x/a 1r+"
+    given = case(words + contradiction, promises={"subtrees": True})
+    assert judged(given, "ownership") == found
+
+
 def test_an_ok_after_a_release_is_foreign_whatever_later_renewals_came_to() -> None:
     words = "0a? 0a+1 0r? 0r+ 0n? 0n+ 0n? 0n~"
     assert judged(case(words), "ownership") == ["foreign-renewal"]

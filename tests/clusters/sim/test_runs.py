@@ -11,6 +11,7 @@ import pytest
 from holdfast import catalogue
 from holdfast.clusters.backends.sim import scheduler
 from holdfast.clusters.systems.reference.locks.state_machine import Locks
+from holdfast.clusters.systems.reference.service.server import Server
 from holdfast.clusters.systems.single import simulated as simulated_single
 from holdfast.engine import runner
 from holdfast.harness.core.clock import SECOND
@@ -177,6 +178,17 @@ def test_a_server_that_fails_with_the_end_of_an_iterator_exits_as_with_any_error
 
     monkeypatch.setattr(Locks, "apply", apply)
     with pytest.raises(EnvironmentFailed, match="exited unexpectedly: RuntimeError: StopIteration"):
+        simulate(plan())
+
+
+def test_a_server_that_fails_while_it_sends_exits_as_with_any_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def emit(self: Server, effects: object) -> NoReturn:
+        raise AttributeError("no such field")
+
+    monkeypatch.setattr(Server, "_emit", emit)
+    with pytest.raises(EnvironmentFailed, match="exited unexpectedly: AttributeError: no such"):
         simulate(plan())
 
 

@@ -257,12 +257,12 @@ class Server:
                 for save in effects.saves:
                     self._storage.write(save)
                 self._storage.sync()
+            self._emit(effects)
         except Exception as error:
             # A node with a failed disk, or an internal error, sends nothing more.
             self._over = True
             self._failed.set_exception(_as_failure(error))
             return
-        self._emit(effects)
         # An earlier timer stays: else every message that postpones a deadline would cost one.
         self._due_ns = effects.due_ns
         if self._timer is None or effects.due_ns < self._timer_ns:
