@@ -1,4 +1,4 @@
-"""Locks for the JVM from Debian's packages: the jars that are installed, and our program compiled.
+"""Locks of Debian's packages: the versions that are installed, and our program compiled.
 
 The version under test is the installed one; nothing is fetched.
 """
@@ -10,32 +10,23 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from holdfast.clusters.libraries import environments
+from holdfast.clusters.programs.golang import GO
+from holdfast.clusters.programs.java import JAVA
+from holdfast.clusters.programs.toolchain import Toolchain
 from holdfast.harness.core.errors import EnvironmentFailed, UsageError
 
 PREFIX = "deb:"
-JARS = Path("/usr/share/java")
-COMPILER = "default-jdk-headless"
-COMPILE_S = 120
-NEEDED = (
-    "curator-recipes", "curator-framework", "curator-client", "zookeeper", "zookeeper-jute",
-    "guava", "slf4j-api", "slf4j-nop", "jackson-core", "jackson-databind", "jackson-annotations",
-    "netty-buffer", "netty-codec", "netty-common", "netty-handler", "netty-resolver",
-    "netty-transport", "netty-transport-native-epoll", "netty-transport-native-unix-common",
-)  # fmt: skip
-SMALL = ("-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
-"""One client of several on one machine."""
+TOOLCHAINS: Mapping[str, Toolchain] = {".java": JAVA, ".go": GO}
+"""The ending of a client program's file -> what compiles it."""
 
 
-def missing() -> str | None:
-    """Why this machine cannot compile and run the programs, and what to do; None if it can."""
-    lacking = [name for name in ("java", "javac") if shutil.which(name) is None]
-    if lacking:
-        return f"{' and '.join(lacking)} missing: install Debian's package {COMPILER}"
-    return None
+def of(program: str) -> Toolchain:
+    """What compiles a client program."""
+    return TOOLCHAINS[Path(program).suffix]
 
 
 def problem(pins: Sequence[str]) -> str | None:
@@ -59,35 +50,41 @@ def fetch(pins: Sequence[str], program: Path, tell: Callable[[str], None]) -> Pa
     lacking = problem(pins)
     if lacking:
         raise UsageError(lacking)
-    sources = sorted(program.parent.glob("*.java"))
+    toolchain = of(program.name)
+    sources = toolchain.sources(program)
     found = hashlib.sha256("\n".join(versions(pins)).encode())
     for path in sources:
         found.update(path.read_bytes())
     target = environments.cache() / found.hexdigest()[:16]
     if target.is_dir():
         return target
-    tell(f"compiling {program.name} with javac")
+    note = f" ({toolchain.note})" if toolchain.note else ""
+    tell(f"compiling {program.name} with {toolchain.name}{note}")
     with environments.scratch(target) as part:
-        argv = ["javac", "-d", str(part), "-cp", _class_path(), *map(str, sources)]
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=COMPILE_S, check=False)
-        if done.returncode:
-            raise EnvironmentFailed(f"javac could not compile {program.name}: {done.stderr[-300:]}")
+        _compile(toolchain, sources, part)
         return environments.moved(part, target)
+
+
+def _compile(toolchain: Toolchain, sources: Sequence[Path], target: Path) -> None:
+    """Compile sources into a folder. EnvironmentFailed with the compiler's last output."""
+    what = f"{toolchain.name} could not compile {sources[-1].name}"
+    kept = environments.cache().parent / toolchain.name
+    try:
+        done = subprocess.run(
+            toolchain.compiled(sources, target),
+            env={**os.environ, **toolchain.environment(kept)},
+            capture_output=True, text=True, timeout=toolchain.within_s, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired as late:
+        raise EnvironmentFailed(f"{what} within {toolchain.within_s} s") from late
+    if done.returncode:
+        raise EnvironmentFailed(f"{what}: {done.stderr[-300:]}")
 
 
 def versions(pins: Sequence[str]) -> list[str]:
     """The installed versions of the packages of pins, as in `deb:NAME@VERSION`."""
     names = [pin.partition("@")[0] for pin in pins]
     return [f"{PREFIX}{name}@{_installed(name)}" for name in names]
-
-
-def argv(program: str, target: Path) -> list[str]:
-    """The words that start a compiled program; without more words it only loads its classes."""
-    return ["java", *SMALL, "-cp", f"{target}{os.pathsep}{_class_path()}", Path(program).stem]
-
-
-def _class_path() -> str:
-    return os.pathsep.join(str(JARS / f"{name}.jar") for name in NEEDED)
 
 
 def _installed(package: str) -> str | None:

@@ -29,8 +29,9 @@ class ProgramRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     proves    whether an ok renewal, and an ok release, prove that the caller owned until then
     unsafe    option `renew` -> kinds of fault under which the package does not promise exclusion
     notices   how it notifies of a loss, "" if it does not
-    tokens    values of the option `tokens`: where the program takes a fencing token from that the
-              servers have and the package does not return; the first is the default
+    tokens    values of the option `tokens`: where the program takes a fencing token from, which
+              the package does not return with the grant; the first is the default
+    token_from  how the program gets it
     source    where the package says what it promises
     """
 
@@ -49,6 +50,7 @@ class ProgramRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     unsafe: dict[str, tuple[str, ...]] = {}
     notices: str = ""
     tokens: tuple[str, ...] = ("none",)
+    token_from: str = "read after the grant"
 
     def program_of(self, version: str) -> str:
         """The file of the client program for a version."""

@@ -102,8 +102,9 @@ class ProgramLibrary(OnServers):
                 "renewal": "by the client" if by_call else "by the package itself",
                 "token enforcement": {
                     "none": "none",
-                    "revision": "the create revision of the lock's key, read after the grant",
-                    "czxid": "the czxid of the lock's node, read after the grant",
+                    "revision": f"the create revision of the lock's key, {row.token_from}",
+                    "czxid": f"the czxid of the lock's node, {row.token_from}",
+                    "header": "the revision of the response that granted the lock",
                 }[chosen["tokens"]],
                 "retry": "the package's default",
                 "consequence": f"notice of a loss: {row.notices}" if row.notices else "no notice",
@@ -114,7 +115,7 @@ class ProgramLibrary(OnServers):
     def problem(self) -> str | None:
         """Why the packages cannot be used on this machine; None if they can."""
         if self._of_debian:
-            return debian.missing() or debian.problem(self._pins)
+            return debian.of(self._program).missing() or debian.problem(self._pins)
         return npm.missing() or npm.problem(self._pins)
 
     def install(self, tell: Callable[[str], None]) -> tuple[Path, Sequence[str]]:
@@ -123,7 +124,7 @@ class ProgramLibrary(OnServers):
         UsageError if this machine lacks what runs them, or there is no such version, or the client
         program cannot load it; EnvironmentFailed if they cannot be fetched.
         """
-        lacking = debian.missing() if self._of_debian else npm.missing()
+        lacking = debian.of(self._program).missing() if self._of_debian else npm.missing()
         if lacking:
             raise UsageError(f"{self.package}: {lacking}")
         if self._of_debian:
@@ -157,7 +158,7 @@ class ProgramLibrary(OnServers):
 
     def _argv(self, program: str, target: Path) -> list[str]:
         if self._of_debian:
-            return debian.argv(program, target)
+            return debian.of(program).started(program, target)
         return npm.argv(program, target, self._name)
 
     def _rest(self, options: Mapping[str, str]) -> dict[str, str]:

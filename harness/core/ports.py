@@ -286,6 +286,17 @@ class Prechecked(Protocol):
 
 
 @runtime_checkable
+class StartsSlowly(Protocol):
+    """A System whose servers need more time than most until they serve, as to copy their state.
+
+    ready_within_ns  bound for one server, in a run and after an operation
+    """
+
+    @property
+    def ready_within_ns(self) -> int: ...
+
+
+@runtime_checkable
 class Operated(Protocol):
     """A System whose servers keep state in their data folders, on which operators work."""
 

@@ -23,6 +23,7 @@ from holdfast.harness.core.ports import (
     Leader,
     Node,
     Place,
+    StartsSlowly,
     System,
 )
 from holdfast.harness.core.waiting import until_answer
@@ -136,6 +137,9 @@ class Cluster:
 
     async def _wait_for_servers(self) -> None:
         options = self.options.system
+        system, within_ns = self.system, READY_WITHIN_NS
+        if isinstance(system, StartsSlowly):
+            within_ns = system.ready_within_ns
 
         async def ready(node: Node) -> bool:
             if not self.alive(node.name):
@@ -143,13 +147,11 @@ class Cluster:
             return await self.system.ready(node, options)
 
         for node in self.named("server"):
-            answered = until_answer(
-                partial(ready, node), within_ns=READY_WITHIN_NS, now=self.runtime.now
-            )
+            answered = until_answer(partial(ready, node), within_ns=within_ns, now=self.runtime.now)
             if not await answered:
                 raise EnvironmentFailed(
                     f"{self.plan.system}: {node.name} was not ready within"
-                    f" {READY_WITHIN_NS // SECOND} s{self._last_output(node.name)}"
+                    f" {within_ns // SECOND} s{self._last_output(node.name)}"
                 )
 
     async def start(self, name: str) -> None:

@@ -30,7 +30,7 @@ from holdfast.harness.core.fault_traits import (
     UPGRADE,
 )
 from holdfast.harness.core.json_value import Json
-from holdfast.harness.core.ports import Advances, Members, Node, Operated, Snapshots
+from holdfast.harness.core.ports import Advances, Members, Node, Operated, Snapshots, StartsSlowly
 from holdfast.harness.core.waiting import until, until_answer
 from holdfast.harness.driver.data_folders import copy, differing, empty, files_in
 from holdfast.harness.driver.failover import FailingOver
@@ -196,12 +196,14 @@ class Servers:
 
     async def ready(self, nodes: Sequence[Node]) -> None:
         """Waits until servers serve. Errors: EnvironmentFailed, at once if one has exited."""
+        system, within_ns = self.cluster.system, READY_WITHIN_NS
+        if isinstance(system, StartsSlowly):
+            within_ns = system.ready_within_ns
         for node in nodes:
             serves = partial(self._serves, node)
-            if not await until_answer(serves, within_ns=READY_WITHIN_NS, now=self.now):
+            if not await until_answer(serves, within_ns=within_ns, now=self.now):
                 raise EnvironmentFailed(
-                    f"{node.name} was not ready within {READY_WITHIN_NS // SECOND} s after"
-                    f" {self.fault}"
+                    f"{node.name} was not ready within {within_ns // SECOND} s after {self.fault}"
                 )
 
     async def _serves(self, node: Node) -> bool:

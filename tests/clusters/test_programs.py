@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from holdfast.clusters.programs import debian, npm
+from holdfast.clusters.programs.golang import GO
+from holdfast.clusters.programs.java import JAVA
 from holdfast.clusters.programs.rows import FOLDER, PROGRAMS, named, pinned
 from holdfast.clusters.programs.system import entry
 from holdfast.harness.core.errors import EnvironmentFailed, UsageError
@@ -167,6 +169,60 @@ def test_a_package_of_debian_is_the_installed_one(monkeypatch: pytest.MonkeyPatc
         debian.fetch(["c@1.0.0"], FOLDER / "jvm" / "CuratorMutex.java", lambda line: None)
     assert debian.versions(["a@5.4.0"]) == ["deb:a@5.4.0-3"]
     monkeypatch.setenv("PATH", "")
-    assert (
-        debian.missing() == "java and javac missing: install Debian's package default-jdk-headless"
-    )
+    wanted = "java and javac missing: install Debian's package default-jdk-headless"
+    assert JAVA.missing() == wanted
+
+
+GO_COMPILER = """#!/bin/sh
+echo "$GO111MODULE $GOPATH $GOCACHE" >> "$0.calls"
+{does}
+"""
+COMPILES = """
+while [ "$1" != -o ]; do shift; done
+echo "$@" > "$2"
+"""
+MUTEX = FOLDER / "go" / "etcd_mutex.go"
+
+
+@pytest.fixture
+def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where a compiler for Go is looked for, with the package a in version 1.0.0 installed."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr(debian, "_installed", {"a": "1.0.0-1"}.get)
+    return tmp_path / "go"
+
+
+def compiles(compiler: Path, does: str) -> None:
+    compiler.write_text(GO_COMPILER.format(does=does))
+    compiler.chmod(0o755)
+
+
+def test_a_program_in_go_is_compiled_once_with_its_own_sources_only(compiler: Path) -> None:
+    compiles(compiler, COMPILES)
+    told: list[str] = []
+    folder = debian.fetch(["a@1.0.0"], MUTEX, told.append)
+    assert told == ["compiling etcd_mutex.go with go (the first time, its libraries too: a minute)"]
+    assert GO.started(str(MUTEX), folder) == [str(folder / "etcd_mutex")]
+    sources = (folder / "etcd_mutex").read_text().split()[2:]
+    assert sources == [str(MUTEX.with_name("protocol.go")), str(MUTEX)]
+    assert debian.fetch(["a@1.0.0"], MUTEX, told.append) == folder
+    calls = compiler.with_suffix(".calls").read_text().splitlines()
+    assert calls == [f"off /usr/share/gocode {compiler.parent}/cache/holdfast/go"]
+    assert debian.fetch(["a@1.0.0"], FOLDER / "go" / "zk_lock.go", told.append) != folder
+
+
+def test_a_program_in_go_that_cannot_be_compiled_is_told_with_the_error(compiler: Path) -> None:
+    compiles(compiler, "echo 'protocol.go:3: cannot find package' >&2; exit 1")
+    with pytest.raises(EnvironmentFailed, match=r"go could not compile etcd_mutex.go: protocol.go"):
+        debian.fetch(["a@1.0.0"], MUTEX, lambda line: None)
+
+
+def test_a_machine_without_go_is_told_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    made: Any = load(entry("etcd", {"library": "deb:golang-etcd-server-dev"}))
+    assert made.problem() == "go missing: install Debian's package golang-go"
+    with pytest.raises(UsageError, match="golang-etcd-server-dev: go missing: install Debian's"):
+        made.install(lambda line: None)

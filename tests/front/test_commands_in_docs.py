@@ -31,6 +31,8 @@ NOT_EXECUTED = {
     "holdfast package": "a run with Redis in `test_package`",
     "holdfast hunt PACKAGE": "minutes with real servers; shorter in `test_hunt`",
     "holdfast run --system s3": "30 s with moto; shorter in `test_s3`",
+    "holdfast run --system gcs": "30 s with the stand-in; shorter in `test_gcs`",
+    "holdfast run --system galera": "40 s with MariaDB; shorter in `test_galera`",
     "holdfast run --system azure-blob": "a minute with azurite; shorter in `test_azure_blob`",
     "holdfast run --system redis-cluster": "40 s with Redis; shorter in `test_redis_cluster`",
     "holdfast run --system flock": "30 s; shorter in `test_flock`",

@@ -29,6 +29,7 @@ SERVERS = {
     "nats-kv": "nats-server",
     "postgres-advisory": "postgres",
     "dynamodb": "python3",
+    "galera-lease": "mariadbd",
 }
 
 
@@ -100,6 +101,8 @@ def shows(name: str, words: str, tmp_path: Path, tries: int) -> int:
     needs.namespaces()
     system = words.split()[words.split().index("--system") + 1]
     needs.binary(SERVERS[system])
+    if "deb:golang-" in words:
+        needs.binary("go")
     count = 0
     for seed in range(1, tries + 1):
         ran = run(tmp_path, *shlex.split(words), "--seed", str(seed), codes=(0, 1, 3))

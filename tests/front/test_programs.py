@@ -14,7 +14,8 @@ from tests.front.test_findings import SERVERS
 from tests.front.test_runs import nothing_promised_is_violated, run
 
 QUICK = [("redlock", "npm:redlock"), ("etcd", "npm:etcd3")]
-SLOW = [name for name in PROGRAMS if name not in QUICK]
+GO_MUTEX = ("etcd", "deb:golang-etcd-server-dev")
+SLOW = [name for name in PROGRAMS if name not in (*QUICK, GO_MUTEX)]
 
 
 def installable(system: str, package: str) -> None:
@@ -22,7 +23,7 @@ def installable(system: str, package: str) -> None:
     needs.namespaces()
     needs.binary(SERVERS[system])
     if package.startswith(debian.PREFIX):
-        needs.unless(debian.missing())
+        needs.unless(debian.of(PROGRAMS[system, package].program).missing())
     else:
         needs.binary("node")
         needs.binary("npm")
@@ -51,6 +52,13 @@ def test_a_package_of_another_language_holds_without_faults(
 def test_curator_gives_notice_before_its_session_ends_beyond_a_partition(tmp_path: Path) -> None:
     cut = ("--workload", "renewal", "--nemesis", "partition:target=holder,every=6s,for=4s")
     held(tmp_path, "zookeeper", "deb:libcurator-recipes-java", *cut, "--time", "14s")
+
+
+@pytest.mark.real_server
+def test_the_mutex_of_etcd_for_go_holds_and_its_create_revision_is_a_token(tmp_path: Path) -> None:
+    sends = ("--set", "tokens=revision", "--set", "sender=program", "--resource", "fenced")
+    resets = ("--workload", "renewal", "--nemesis", "reset:every=2s")
+    held(tmp_path, *GO_MUTEX, *sends, *resets, "--time", "8s")
 
 
 @pytest.mark.power

@@ -50,6 +50,7 @@ STDLIB_ONLY = (
     "clusters/systems/dynamodb",
     "clusters/systems/postgres/server.py",
     "clusters/systems/mariadb/server.py",
+    "clusters/systems/galera/node.py",
     "clusters/systems/etcd",
     "clusters/systems/user_class",
     "clusters/systems/program",

@@ -29,6 +29,7 @@ DEBIAN = {
     "redis": "redis-server", "redlock": "redis-server", "redis-sentinel": "redis-server",
     "etcd": "etcd-server", "zookeeper": "zookeeper", "nats-kv": "nats-server",
     "postgres-advisory": "postgresql-15", "kubernetes": "etcd-server", "pgbouncer": "pgbouncer",
+    "galera-lease": "mariadb-server",
 }  # fmt: skip
 """System, or the value of `via` -> the package of Debian that holds its server."""
 RUN_WITHIN_S = 240

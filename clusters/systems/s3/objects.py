@@ -7,7 +7,7 @@ own object and looks rejected.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 import boto3
 from botocore.config import Config
@@ -19,43 +19,18 @@ from botocore.exceptions import (
 )
 
 from holdfast.clusters.systems.failed_request import Failed
+from holdfast.clusters.systems.object_lock.contents import ABSENT, HELD, NO_BUCKET, Body, Found
 from holdfast.clusters.systems.s3 import BUCKET, PORT
 from holdfast.harness.core.operations import Status
 
 ANSWER_WITHIN_S = 1.0
 NEVER_SENT = (EndpointConnectionError, ConnectTimeoutError)
-HELD = ("PreconditionFailed", "ConditionalRequestConflict")
-"""Codes of a condition that did not hold, and of a write that another one came before."""
-ABSENT = ("NoSuchKey", "404")
-NO_BUCKET = "NoSuchBucket"
 SURE = (*HELD, *ABSENT, NO_BUCKET, "SlowDown", "InvalidRequest", "NotImplemented")
 """Codes after which the request has certainly had no effect; others leave it unknown."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Body:
-    """What an object says.
-
-    owner    client and attempt; "": free
-    ends_ns  wall clock time at which the lease is over, 0 without a lease
-    token    number of the grant
-    """
-
-    owner: str
-    ends_ns: int = 0
-    token: int = 0
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Found:
-    """An object as read, and the etag of its content."""
-
-    body: Body
-    etag: str
-
-
 class Objects:
-    """A client of one server. All methods raise Failed."""
+    """A `Store` on one server."""
 
     def __init__(self, address: str) -> None:
         self._s3 = boto3.client(

@@ -144,6 +144,20 @@ _SYSTEMS: dict[str, SystemRow] = {
         most=1,
         peers=False,
     ),
+    "galera-lease": SystemRow(
+        entry=f"{_S}.galera.system:SYSTEM",
+        says="the row of mariadb-lease on three MariaDB servers under Galera, each of which accepts"
+        " writes (--set sync_wait=7|0)",
+        nodes=3,
+        most=5,
+    ),
+    "galera-get-lock": SystemRow(
+        entry=f"{_S}.galera.system:GET_LOCK",
+        says="GET_LOCK on three MariaDB servers under Galera, which do not share it"
+        " (--set servers=any|first)",
+        nodes=3,
+        most=5,
+    ),
     "dynamodb": SystemRow(
         entry=f"{_S}.dynamodb.system:SYSTEM",
         says="conditional puts and heartbeats on a record version number, on an emulator",
@@ -155,6 +169,14 @@ _SYSTEMS: dict[str, SystemRow] = {
         entry=f"{_S}.s3.system:SYSTEM",
         says="an object written under If-None-Match and If-Match (--set leases=none|timed), on an"
         " emulator, through unmodified boto3",
+        nodes=1,
+        most=1,
+        peers=False,
+    ),
+    "gcs": SystemRow(
+        entry=f"{_S}.gcs.system:SYSTEM",
+        says="an object written under ifGenerationMatch (--set leases=none|timed), on a stand-in"
+        " for Google Cloud Storage",
         nodes=1,
         most=1,
         peers=False,

@@ -288,6 +288,18 @@ def test_a_server_that_is_never_ready_is_told_with_its_last_words(
     assert str(failed.value) == told
 
 
+class SlowService(Service):
+    """A `StartsSlowly`."""
+
+    ready_within_ns = 0
+
+
+def test_a_server_that_starts_slowly_has_a_bound_of_its_own(machine: Machine) -> None:
+    service = SlowService(unready={"n1"})
+    with pytest.raises(EnvironmentFailed, match="n1 was not ready within 0 s: no output"):
+        asyncio.run(cluster(machine, service, Books()).open())
+
+
 def test_a_process_that_the_agent_does_not_take_is_told_by_its_own_end_if_it_ended(
     machine: Machine,
 ) -> None:

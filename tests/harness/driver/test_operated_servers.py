@@ -225,6 +225,13 @@ def test_a_server_that_runs_and_does_not_serve_is_late(
     assert kills == ["f1.stop1", "f1.stop1", "f1.stop2"], "n2 gets its release back"
 
 
+def test_a_server_that_starts_slowly_has_more_time_after_an_operation(operated: Operated) -> None:
+    operated.service.__dict__["ready_within_ns"] = 0
+    operated.service.unready = {"n2"}
+    with pytest.raises(EnvironmentFailed, match=r"^n2 was not ready within 0 s after f1$"):
+        operated.carry_out(upgrade("n2"))
+
+
 def test_a_server_that_is_down_is_started_with_the_other_release(operated: Operated) -> None:
     (during,) = operated.carry_out(lambda: operated.machine.kill("n2"), upgrade("n2"))
     assert during["effective"] and during["after"] == {"n2": "2"}
