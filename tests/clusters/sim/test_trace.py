@@ -6,10 +6,12 @@ import json
 import sys
 from collections.abc import Mapping
 from types import FrameType
+from typing import Any
 
 import pytest
 
 from holdfast.catalogue.mutants import MUTANTS
+from holdfast.clusters.systems.reference.locks.state import Session
 from holdfast.clusters.systems.reference.service import tracing
 from holdfast.clusters.systems.reference.specification import trace
 from holdfast.clusters.systems.reference.specification.validation import validate
@@ -59,6 +61,20 @@ def test_what_no_client_sees_departs(name: str, workload: str, seed: int, rule: 
     assert not ran.alarms and not ran.problems
     assert ran.found.startswith("departs from the specification")
     assert one_seed(seed, "reference", {"mutant": name}, workload).found == ""
+
+
+def test_a_session_that_counts_a_hold_too_many_departs(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = Session.dump
+
+    def dump(self: Session) -> list[Any]:
+        number, ttl_ns, beat, done, busy, answers = usual(self)
+        return [number, ttl_ns, beat, done, busy + 1, answers]
+
+    monkeypatch.setattr(Session, "dump", dump)
+    ran = (one_seed(seed, "reference", {}, validated=True) for seed in range(1, 1 + SEEDS))
+    found = next(filter(None, (one.departure for one in ran)))
+    assert found.rule == "a session counts its holds and waits"
+    assert found.allows != found.happened
 
 
 @pytest.mark.slow

@@ -122,7 +122,7 @@ class _TracedLocks(Locks):
         found = super().load(state)
         assert isinstance(found, cls), "a table is loaded as what it was saved"
         sessions = {
-            number: (one.ttl_ns, one.beat, one.done, dict(one.answers))
+            number: (one.ttl_ns, one.beat, one.done, dict(one.answers), one.busy)
             for number, one in found.sessions.items()
         }
         tokens = found.tokens

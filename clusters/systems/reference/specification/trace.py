@@ -16,8 +16,8 @@ LockView = tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...], int]
 """holds (attempt, token, session, ttl_ns, renewed, renewals), waiters (session, seq, passed), and
 `closed` of one lock"""
 
-SessionView = tuple[int, int, int, Mapping[int, Mapping[str, object]]]
-"""ttl_ns, beat, done and the kept answers of one session"""
+SessionView = tuple[int, int, int, Mapping[int, Mapping[str, object]], int]
+"""ttl_ns, beat, done and the kept answers of one session, and how many holds and waits it counts"""
 
 
 class Save(NamedTuple):

@@ -224,6 +224,14 @@ class Validation:
                     f"session {number}: {tuple(wanted) if wanted else 'none'}",
                     f"session {number}: {told}",
                 )
+            busy = _busy(found.locks, number)
+            if told[4] != busy:
+                raise Departs(
+                    "a session counts its holds and waits",
+                    f"snapshot of entry {found.at}",
+                    f"session {number}: {busy}",
+                    f"session {number}: {told[4]}",
+                )
 
     def _told(self, index: int) -> str:
         command = self.log.made[index, self.log.agreed[index]][1]
@@ -245,6 +253,14 @@ def same_session(wanted: locks.Session, told: SessionView) -> bool:
     if tuple(wanted[:3]) != told[:3] or answers.keys() != kept.keys():
         return False
     return all(matches(answer, kept[seq]) for seq, answer in answers.items())
+
+
+def _busy(locks: Mapping[str, LockView], session: int) -> int:
+    """How many holds and waits a session has: with any it is never dropped."""
+    return sum(
+        sum(hold[2] == session for hold in holds) + sum(asked[0] == session for asked in queue)
+        for holds, queue, _ in locks.values()
+    )
 
 
 def _view(lock: locks.Lock) -> LockView:
