@@ -32,7 +32,7 @@ REASONS = {
     "dynamodb-orphan": "no shape: the script would wait for the library's own hour",
 }
 """Finding -> why there is no shape for it."""
-NOT_SEEN = "the run of its command was not violated here, so there was nothing to package"
+NOT_SEEN = "not run for this table"
 
 
 def reason(name: str) -> str:

@@ -119,17 +119,14 @@ def _of_system(system: str) -> Library:
 
 
 def candidates(run: RunDir, judged: Judged) -> list[Candidate]:
-    """The findings of promised properties with the shapes that suit them, in the order of shapes.
+    """The findings with the shapes that suit them, in the order of shapes.
 
     UsageError if there is none, with the reason.
     """
     manifest = run.read_manifest()
-    broken = [one for one in judged.verdicts if one.promised and one.findings]
+    broken = [one for one in judged.verdicts if one.findings]
     if not broken:
-        raise UsageError(
-            f"not packaged: run {judged.run} has no violation of a promised property; only such"
-            " findings are packaged"
-        )
+        raise UsageError(f"not packaged: run {judged.run} has no violation")
     library = library_of(manifest)
     plan = manifest.plan
     options = {name: values[0] for name, values in OPTIONS.items()}
@@ -148,7 +145,9 @@ def candidates(run: RunDir, judged: Judged) -> list[Candidate]:
         for name, shape in SHAPES.items()
         if shape.suits(library.name, options, kinds)
         for one in broken
-        if one.property == shape.property
+        # What is not promised under any fault is no bug; under one of the shape's kinds it is a
+        # limit, which the issue says.
+        if one.property == shape.property and (one.promised or shape.faults)
         for finding in one.findings[:1]
         if shape.cancelled in ("", _cancelled(run, finding))
     ]  # fmt: skip

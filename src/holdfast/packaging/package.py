@@ -55,7 +55,7 @@ It printed in {shown} of {trials} trials, each with new servers:
 {output}
 ```
 
-Expected: {expected}
+Expected: {expected}{limit}
 
 ## Versions
 
@@ -69,6 +69,10 @@ By a randomized test of {seconds:.0f} s, which found {findings}:
 $ {command}
 ```
 """
+
+LIMIT = """
+
+This needs a fault that the library may not claim to survive; its documentation should say so."""
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -257,6 +261,7 @@ def issue(chosen: Candidate, judged: Judged, library: Library, record: Record, t
         trials=record.trials,
         output=trial.said.strip(),
         expected=shape.expected,
+        limit="" if chosen.judgement.promised else LIMIT,
         versions=_versions(library.pins, shape.server),
         releases=_of_releases(record),
         seconds=(judged.stop_ns - judged.start_ns) / SECOND,
