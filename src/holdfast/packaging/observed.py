@@ -149,7 +149,7 @@ def candidates(run: RunDir, judged: Judged) -> list[Candidate]:
         # limit, which the issue says.
         if one.property == shape.property and (one.promised or shape.faults)
         for finding in one.findings[:1]
-        if shape.cancelled in ("", _cancelled(run, finding))
+        if not shape.cancelled or shape.cancelled == _cancelled(run, finding)
     ]  # fmt: skip
     if not found:
         raise UsageError(_why_not(library, broken, kinds))
