@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 PAGES = sorted((Path(__file__).resolve().parents[2] / "docs" / "howto").glob("*.md"))
 ELSEWHERE = ("ssh-hosts",)
 """Pages whose commands need machines of the reader's: `tests/clusters/test_ssh.py` has some."""
-LONG = ("own-lock", "hunt")
+LONG = ("own-lock", "hunt", "package")
 Capture = pytest.CaptureFixture[str]
 
 
@@ -73,7 +73,7 @@ def test_the_commands_of_a_page_do_what_it_says(
         needs.tracing()
     if page.stem == "links":
         needs.namespaces()
-    if page.stem == "hunt":
+    if page.stem in ("hunt", "package"):
         needs.namespaces()
         needs.binary("redis-server")
     if page.stem == "power-loss":

@@ -48,6 +48,7 @@ FLOORS = {
         ("planning",),
         ("engine",),
         ("rewind", "hunting"),
+        ("packaging",),
         ("serve", "pytest", "api"),
         ("commands",),
     ),

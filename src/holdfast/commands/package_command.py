@@ -13,7 +13,10 @@ from holdfast.reports.text.layout import say
 
 @click.command(
     cls=Command,
-    examples=("holdfast package .holdfast/runs/latest --out two-owners",),
+    examples=(
+        "holdfast package .holdfast/runs/latest --out two-owners",
+        "holdfast package .holdfast/runs/latest --releases 10 --fresh",
+    ),
 )
 @click.argument("path", type=click.Path(path_type=Path), metavar="RUN")
 @click.option(
@@ -22,17 +25,42 @@ from holdfast.reports.text.layout import say
     show_default="package-RUN",
     help="Folder to write.",
 )
-def command(path: Path, out: Path | None) -> int:
+@click.option(
+    "--releases",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="Bisect the N releases around that of the run: which ones show it.",
+)
+@click.option(
+    "--fresh",
+    is_flag=True,
+    help="Also try the script in a new environment with nothing but the packages it names.",
+)
+def command(path: Path, out: Path | None, releases: int, fresh: bool) -> int:
     """Write a folder that hands a finding on: a short script without Holdfast that shows it.
 
-    For double grants of the Python libraries redis, valkey and sherlock on Redis. The script is
-    tried 5 times, each on a new server; a finding that it does not show every time is refused, with
-    exit code 2. The folder also has a drawing, the versions, and a text for an issue tracker.
+    The script has at most 60 lines and needs the library and a stock server. Its shape is chosen by
+    what the run shows: the property, how the library was used, the faults that took effect. It is
+    tried 5 times, each against new servers; a finding that it does not show every time is refused,
+    with exit code 2, and so is one that needs a held thread or a disk that fails. The folder also
+    has a drawing, the versions, and a text for an issue tracker.
     """
-    from holdfast.engine import finding_package
+    from holdfast.packaging import package
 
     run = RunDir(path.resolve())
     target = out or Path(f"package-{run.path.name}")
-    shown, trials = finding_package.write(run, target)
-    say(f"{target}: reproduce.py showed the finding in {shown} of {trials} trials; see issue.md")
+    asked = package.Asked(releases=releases, fresh=fresh)
+    record = package.write(run, target, asked)
+    name = "reproduce.mjs" if (target / "reproduce.mjs").exists() else "reproduce.py"
+    say(
+        f"{target}: {name} ({record.shape}) showed the finding in {record.shown} of"
+        f" {record.trials} trials; see issue.md"
+    )
+    if record.fixed:
+        say(f"with {record.fixed}: {record.fixed_shown} of {record.trials} trials")
+    if record.span:
+        say(record.span)
+    if fresh:
+        say(f"in a new environment: {record.fresh} of {record.trials} trials")
     return 0

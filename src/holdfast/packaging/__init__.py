@@ -1,0 +1,1 @@
+"""Packages of findings: a folder with a script that shows a bug without Holdfast."""

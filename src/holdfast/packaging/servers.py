@@ -1,0 +1,227 @@
+"""Stock servers for the trials of a script: new, without data, on loopback, ended on every path."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.clusters.backends import processes
+from holdfast.clusters.backends.children import DIES_WITH_DRIVER
+from holdfast.clusters.systems.postgres import pooler
+from holdfast.clusters.systems.postgres.server import binary
+from holdfast.clusters.systems.zookeeper.system import JARS, MAIN
+from holdfast.harness.core.errors import EnvironmentFailed
+
+READY_S = 30
+POLL_S = 0.02
+LOOPBACK = "127.0.0.1"
+Starts = Callable[[Path, int, ExitStack], None]
+"""Starts a server whose files are in a folder; it listens on the port."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Server:
+    """A kind of server that a script needs.
+
+    count    how many, each with a port of its own; the script gets one more if `spare`
+    program  what has to be installed, "" if the script serves itself
+    begin    the words with which a reader starts it, one line of a shell
+    called   how the script is called, with the ports of `begin`
+    says     the words that print its version
+    """
+
+    count: int
+    program: str
+    begin: str
+    called: str
+    says: Sequence[str] = ()
+
+    def installed(self) -> bool:
+        """Whether its program is on this machine."""
+        return not self.program or program(self.program) is not None
+
+
+REDIS = ("redis-server", "--version")
+SERVERS = {
+    "redis": Server(
+        count=1, program="redis-server", says=REDIS, called="6399",
+        begin='redis-server --port 6399 --save "" &',
+    ),
+    "redlock": Server(
+        count=5, program="redis-server", says=REDIS, called="6391 6392 6393 6394 6395",
+        begin='for port in 6391 6392 6393 6394 6395; do redis-server --port $port --save "" & done',
+    ),
+    "etcd": Server(
+        count=1, program="etcd", says=("etcd", "--version"), called="2379",
+        begin="etcd --enable-v2=true &",
+    ),
+    "zookeeper": Server(
+        count=1, program="java", called="2181", begin="zkServer.sh start-foreground &",
+    ),
+    "postgres": Server(
+        count=1, program="postgres", says=("postgres", "--version"), called="5432",
+        begin="docker run -e POSTGRES_HOST_AUTH_METHOD=trust -p 5432:5432 postgres &",
+    ),
+    "pgbouncer": Server(
+        count=1, program="pgbouncer", says=("pgbouncer", "--version"), called="6432",
+        begin="pgbouncer pgbouncer.ini &  # pool_mode = transaction, a PostgreSQL behind it",
+    ),
+    "none": Server(count=0, program="", begin="", called=""),
+}  # fmt: skip
+
+
+def program(name: str) -> str | None:
+    """Path of a server's program, None if it is not installed."""
+    if name == "postgres":
+        return binary(name)
+    return pooler.binary() if name == "pgbouncer" else shutil.which(name)
+
+
+@contextmanager
+def running(name: str, folder: Path) -> Iterator[list[int]]:
+    """The ports of new servers of a kind; their files are in the folder."""
+    with ExitStack() as stack:
+        ports = [free_port() for _ in range(SERVERS[name].count)]
+        for port in ports:
+            files = folder / str(port)
+            files.mkdir()
+            STARTS[name](files, port, stack)
+        for port in ports:
+            _ready(port, name)
+        yield ports
+
+
+def free_port() -> int:
+    """A port of loopback on which nothing listens."""
+    with socket.socket() as free:
+        free.bind((LOOPBACK, 0))
+        return int(free.getsockname()[1])
+
+
+def listens(port: int) -> bool:
+    """Whether a connection to the port is accepted."""
+    try:
+        socket.create_connection((LOOPBACK, port), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+def _ready(port: int, name: str) -> None:
+    _until(lambda: listens(port), name)
+
+
+def _until(ready: Callable[[], bool], name: str) -> None:
+    over_s = time.monotonic() + READY_S
+    while not ready():
+        if time.monotonic() > over_s:
+            raise EnvironmentFailed(f"{name}: a server was not ready within {READY_S} s")
+        time.sleep(POLL_S)
+
+
+def _spawn(stack: ExitStack, *words: str, folder: Path, prelude: Sequence[str] = ()) -> None:
+    """A server that ends with the stack, and with the thread that started it."""
+    process = subprocess.Popen(
+        [*prelude, *DIES_WITH_DRIVER, *words],
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder,
+    )  # fmt: skip
+
+    def end() -> None:
+        process.kill()
+        process.wait()
+
+    stack.callback(end)
+
+
+def _redis(folder: Path, port: int, stack: ExitStack) -> None:
+    words = ("redis-server", "--bind", LOOPBACK, "--port", str(port), "--save", "")
+    _spawn(stack, *words, "--dir", str(folder), folder=folder)
+
+
+def _etcd(folder: Path, port: int, stack: ExitStack) -> None:
+    peers, clients = f"http://{LOOPBACK}:{free_port()}", f"http://{LOOPBACK}:{port}"
+    _spawn(
+        stack, "etcd", "--data-dir", str(folder / "data"), "--listen-client-urls", clients,
+        "--advertise-client-urls", clients, "--listen-peer-urls", peers,
+        "--initial-advertise-peer-urls", peers, "--initial-cluster", f"default={peers}",
+        "--enable-v2=true", folder=folder,
+    )  # fmt: skip
+    _until(lambda: _serves(f"{clients}/version"), "etcd")
+
+
+def _serves(url: str) -> bool:
+    """Whether a member has decided on the version of its cluster: before, some clients fail."""
+    try:
+        with urllib.request.urlopen(url, timeout=1) as response:
+            return b"not_decided" not in response.read()
+    except OSError:
+        return False
+
+
+def _zookeeper(folder: Path, port: int, stack: ExitStack) -> None:
+    config = folder / "zoo.cfg"
+    config.write_text(
+        f"tickTime=500\ndataDir={folder}\nclientPort={port}\nclientPortAddress={LOOPBACK}\n"
+    )
+    words = ("java", "-Dzookeeper.admin.enableServer=false", "-cp", ":".join(JARS), MAIN)
+    _spawn(stack, *words, str(config), folder=folder)
+
+
+def _postgres(folder: Path, port: int, stack: ExitStack) -> None:
+    prelude: Sequence[str] = ()
+    if os.geteuid() == 0:  # the server refuses to run as root
+        prelude = processes.AS_NOBODY
+        folder.chmod(0o777)
+        folder.parent.chmod(0o755)
+    initdb, server = binary("initdb"), binary("postgres")
+    assert initdb is not None and server is not None
+    files = folder / "files"
+    made = (initdb, "-D", str(files), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale")
+    done = subprocess.run(
+        [*DIES_WITH_DRIVER, *prelude, *made], capture_output=True, text=True, check=False,
+        cwd=folder,
+    )  # fmt: skip
+    if done.returncode:
+        raise EnvironmentFailed(f"initdb: {done.stderr.strip().splitlines()[-1:]}")
+    settings = (f"--port={port}", f"--listen_addresses={LOOPBACK}", "--fsync=off")
+    words = (server, "-D", str(files), *settings, "--unix_socket_directories=")
+    _spawn(stack, *words, "--dynamic_shared_memory_type=mmap", folder=folder, prelude=prelude)
+    asked = [binary("pg_isready") or "pg_isready", "-q", "-h", LOOPBACK, "-p", str(port)]
+    # Before the end of its start it listens and rejects.
+    _until(lambda: subprocess.run(asked, check=False).returncode == 0, "postgres")
+
+
+def _pgbouncer(folder: Path, port: int, stack: ExitStack) -> None:
+    behind = free_port()
+    inside = folder / "postgres"
+    inside.mkdir()
+    folder.parent.chmod(0o755)
+    _postgres(inside, behind, stack)
+    path = folder / "pgbouncer.ini"
+    path.write_text(
+        f"[databases]\npostgres = host={LOOPBACK} port={behind} user=postgres dbname=postgres\n"
+        f"[pgbouncer]\nlisten_addr = {LOOPBACK}\nlisten_port = {port}\nunix_socket_dir =\n"
+        "auth_type = any\npool_mode = transaction\nserver_reset_query =\n"
+    )
+    path.chmod(0o644)
+    prelude = processes.AS_NOBODY if os.geteuid() == 0 else ()
+    words = (pooler.binary() or "pgbouncer", str(path))
+    _spawn(stack, *words, folder=folder, prelude=prelude)
+
+
+STARTS: dict[str, Starts] = {
+    "redis": _redis,
+    "redlock": _redis,
+    "etcd": _etcd,
+    "zookeeper": _zookeeper,
+    "postgres": _postgres,
+    "pgbouncer": _pgbouncer,
+}
