@@ -57,6 +57,8 @@ class GaleraSystem(KeepsFiles):
     client: str
     libraries: Sequence[str] = ("pymysql==1.2.4",)
     ports: Sequence[int] = (PORT, GROUP_PORT, TRANSFER_PORT, COPY_PORT)
+    backends: Sequence[str] = ("local",)
+    confined_because: str = "runs its servers as the user nobody, who owns no files in containers"
     ready_within_ns: int = 60 * SECOND
     """It gets a copy of all files from another server, which serves one after the other."""
     no_members = "Holdfast does not add a server to the cluster's addresses"
@@ -92,7 +94,7 @@ class GaleraSystem(KeepsFiles):
         """Why this machine cannot start it outside a container; None if it can."""
         if binary("mariadbd") and binary("rsync") and Path(PROVIDER).exists():
             return None
-        return "Galera is not installed; install mariadb-server, or use --backend docker"
+        return "Galera is not installed; install mariadb-server"
 
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
         """Whether the server is in a component with a majority, and has all of its writes."""
