@@ -30,6 +30,9 @@ REASONS = {
     "redis-forgets": "the script would have to kill and restart the server",
     "nats-4320": "no shape for three servers of NATS",
     "dynamodb-orphan": "no shape: the script would wait for the library's own hour",
+    "go-zookeeper-229": "no shape for Go",
+    "etcd-11456-go": "no shape for Go",
+    "galera-returning-retry": "no shape for three servers of Galera",
 }
 """Finding -> why there is no shape for it."""
 NOT_SEEN = "not run for this table"

@@ -152,6 +152,13 @@ CELLS: Mapping[str, Mapping[str, CellClaim]] = {
         _no("no order of the waiters for a name is documented"),
         _UNBOUNDED,
     ),
+    "galera-lease": _ROW_LEASE,
+    "galera-get-lock": _table(
+        _no("each server has names of its own, and clients may use any server"),
+        _yes("a dead session's locks are freed; a wait-for cycle ends with an error"),
+        _no("no order of the waiters for a name is documented"),
+        _UNBOUNDED,
+    ),
     "memcached": _table(
         _yes("one server stores a key once, and forgets it with a restart", "kill", "pause"),
         _EXPIRES,
@@ -175,6 +182,12 @@ CELLS: Mapping[str, Mapping[str, CellClaim]] = {
     "s3": _table(
         _yes("a conditional write decides, on one object"),
         _no("an object does not expire: a dead owner's is deleted by hand"),
+        _RACE,
+        _UNBOUNDED,
+    ),
+    "gcs": _table(
+        _yes("a conditional write decides, on one object"),
+        _no("an object does not expire, unless its clients agree on a time in it"),
         _RACE,
         _UNBOUNDED,
     ),

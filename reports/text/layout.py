@@ -38,20 +38,30 @@ def wrapped(line: str, columns: int, indent: int = 0) -> str:
 def aligned(rows: Iterable[Sequence[str]], columns: int, indent: int = 0) -> list[str]:
     """Each row with its cells below those of the other rows; the last cell wraps in its column.
 
-    A row of which the other cells leave it too little room becomes a block: the short cells, then
-    the last one indented.
+    A row whose other cells leave it too little room becomes a block: the short cells, then the last
+    one indented. All become one if their columns together leave too little.
     """
     table = [list(row) for row in rows]
-    widths = [max(map(len, cells)) for cells in zip(*(row[:-1] for row in table), strict=True)]
+    room = columns - indent - LEAST_LAST if columns else max(map(_head, table), default=0)
+    fitting = [row for row in table if _head(row) <= room]
+    widths = [max(map(len, cells)) for cells in zip(*(row[:-1] for row in fitting), strict=True)]
     start = indent + sum(each + GAP for each in widths)
-    if columns and columns - start < LEAST_LAST:
+    if not fitting or start > indent + room:
         return [line for row in table for line in _block(row, columns, indent)]
     lines = []
     for row in table:
+        if _head(row) > room:
+            lines += _block(row, columns, indent)
+            continue
         cells = [f"{cell:<{each}}" for cell, each in zip(row[:-1], widths, strict=True)]
         line = " " * indent + (" " * GAP).join([*cells, row[-1]])
         lines.append(wrapped(line.rstrip(), columns, start))
     return lines
+
+
+def _head(row: Sequence[str]) -> int:
+    """The width of all cells but the last, with the gaps after them."""
+    return sum(len(cell) + GAP for cell in row[:-1])
 
 
 def _block(row: Sequence[str], columns: int, indent: int) -> list[str]:
