@@ -67,6 +67,8 @@ class LibrarySystem(OnServers):
         chosen = choose(self._package, mine, OPTIONS)
         self._refuse(chosen)
         told = {"loss-notice": REACHED} if self._row.tells else {}
+        # A leader cannot step down: after a release of ours its lease has to expire.
+        freed = {} if self._row.elects else {"deadlock-freedom": REACHED}
         kept = (
             tuple(kind for kind in KEPT if kind not in ("pause", "suspend"))
             if self._row.elects
@@ -87,7 +89,7 @@ class LibrarySystem(OnServers):
             keeps={
                 "mutual-exclusion": kept,
                 "ownership": kept,
-                "deadlock-freedom": REACHED,
+                **freed,
                 "orphan-freedom": REACHED,
                 "no-hung-request": ("any",),
                 **told,
