@@ -66,21 +66,21 @@ class Sleeps:
 
     def __init__(self) -> None:
         self.ended = False
-        self._asleep: set[asyncio.Task[object]] = set()
+        self._asleep: dict[asyncio.Task[object], None] = {}
 
     async def until(self, t_ns: int, now: Callable[[], int] = now_ns) -> None:
         """Return at a time of the run's clock, or at once if it has passed or sleeps are ended."""
         task = asyncio.current_task()
         if self.ended or task is None:
             return
-        self._asleep.add(task)
+        self._asleep[task] = None
         try:
             await sleep_until(t_ns, now)
         except asyncio.CancelledError:
             if not self.ended or task.uncancel():
                 raise
         finally:
-            self._asleep.discard(task)
+            self._asleep.pop(task, None)
 
     def end(self) -> None:
         """Wake all who sleep."""

@@ -179,8 +179,6 @@ def _postgres(folder: Path, port: int, stack: ExitStack) -> None:
     prelude: Sequence[str] = ()
     if os.geteuid() == 0:  # the server refuses to run as root
         prelude = processes.AS_NOBODY
-        folder.chmod(0o777)
-        folder.parent.chmod(0o755)
     initdb, server = binary("initdb"), binary("postgres")
     assert initdb is not None and server is not None
     files = folder / "files"
@@ -203,7 +201,6 @@ def _pgbouncer(folder: Path, port: int, stack: ExitStack) -> None:
     behind = free_port()
     inside = folder / "postgres"
     inside.mkdir()
-    folder.parent.chmod(0o755)
     _postgres(inside, behind, stack)
     path = folder / "pgbouncer.ini"
     path.write_text(
@@ -211,7 +208,6 @@ def _pgbouncer(folder: Path, port: int, stack: ExitStack) -> None:
         f"[pgbouncer]\nlisten_addr = {LOOPBACK}\nlisten_port = {port}\nunix_socket_dir =\n"
         "auth_type = any\npool_mode = transaction\nserver_reset_query =\n"
     )
-    path.chmod(0o644)
     prelude = processes.AS_NOBODY if os.geteuid() == 0 else ()
     words = (pooler.binary() or "pgbouncer", str(path))
     _spawn(stack, *words, folder=folder, prelude=prelude)
