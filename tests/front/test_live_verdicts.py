@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,12 @@ import pytest
 
 from holdfast import catalogue
 from holdfast.commands import main
-from holdfast.engine.live_verdicts import BEFORE_THE_END, NEEDS_ALL_ROWS, case_so_far
+from holdfast.engine.live_verdicts import (
+    BEFORE_THE_END,
+    NEEDS_ALL_ROWS,
+    case_so_far,
+    judged_early,
+)
 from holdfast.harness.core.case import Case, Rows
 from holdfast.harness.core.clock import SECOND, now_ns
 from holdfast.harness.core.loading import load
@@ -21,9 +26,11 @@ from holdfast.harness.history import reader
 from holdfast.harness.history.growing import Growing
 from holdfast.harness.history.reader import ROW_DTYPE
 from holdfast.harness.judging.judge import case_of, stored
+from holdfast.harness.plans.plan import Plan
 from holdfast.harness.recording.segments import HEADER_BYTES, Recorder
 from holdfast.harness.runs import journal
 from holdfast.harness.runs.directory import RunDir
+from holdfast.planning import prepare
 
 Found = tuple[str, str, str, int]
 """Of a finding: property, kind, lock, and one of its attempts. Which other attempt it is told with
@@ -165,6 +172,33 @@ def test_a_new_segment_is_read_when_its_writer_has_begun_it(tmp_path: Path) -> N
         assert (found := history.until(cut_ns)) is not None
     assert found.history.rows["f"].tolist() == [Op.TRY, Op.RELEASE]
     assert found.history.rows["row"].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("--backend", "sim"), "runs on backend sim are judged at their end only"),
+        ((), ""),
+    ],
+)
+def test_a_run_that_cannot_end_at_a_violation_says_why(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: Sequence[str], why: str
+) -> None:
+    argv = ["run", "--time", "300ms", "--lease", "300ms", "--until-violation", *words]
+    with pytest.raises(SystemExit):
+        main([*argv, "--out", str(tmp_path)])
+    said = capsys.readouterr().err
+    assert (f"note: --until-violation has no effect: {why}" in said) == bool(why)
+
+
+def test_only_what_is_promised_under_all_faults_of_the_plan_is_judged_early(tmp_path: Path) -> None:
+    def judged(*kinds: str) -> list[str]:
+        plan = Plan(system="redis", nodes=1, seed=1, nemeses=tuple((kind, {}) for kind in kinds))
+        run = prepare.create(prepare.prepared(plan), tmp_path / "-".join(("runs", *kinds)), "again")
+        return judged_early(run.read_manifest())
+
+    assert judged() == judged("pause") == ["mutual-exclusion"]
+    assert judged("clock", "pause") == []
 
 
 @pytest.mark.slow

@@ -70,6 +70,17 @@ def case_so_far(run: RunDir, manifest: Manifest, recording: Recording, instant: 
     return replace(case, asked=asked, end_ns=max(case.end_ns, instant))
 
 
+def judged_early(manifest: Manifest) -> list[str]:
+    """The properties that a run is judged by while it goes on: those that its system promises under
+    all kinds of fault of the plan."""
+    options, kinds = options_of(manifest), kinds_of(manifest.plan)
+    return [
+        prop
+        for prop in BEFORE_THE_END
+        if prop in manifest.asks and promised(prop, manifest.promises, options, kinds)
+    ]
+
+
 class LiveVerdicts:
     """Judges a run from entry to exit; `tell` is called in its thread, once per property.
 
@@ -98,7 +109,8 @@ class LiveVerdicts:
         # On Linux a thread has a niceness of its own: clients and servers come first.
         with suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
-        checkers, wait_s = self._checkers(), EVERY_S
+        wait_s = EVERY_S
+        checkers = {prop: load(catalogue.CHECKERS[prop]) for prop in judged_early(self._manifest)}
         while checkers and not self._over.wait(wait_s):
             begun_s = time.thread_time()
             try:
@@ -109,17 +121,6 @@ class LiveVerdicts:
                 return
             spent_s = time.thread_time() - begun_s
             wait_s = min(max(EVERY_S, spent_s / SHARE), SELDOM_S)
-
-    def _checkers(self) -> Mapping[str, Checker]:
-        """Those of properties that the system promises under all kinds of fault of the plan."""
-        manifest, options = self._manifest, options_of(self._manifest)
-        kinds = kinds_of(manifest.plan)
-        wanted = [
-            prop
-            for prop in BEFORE_THE_END
-            if prop in manifest.asks and promised(prop, manifest.promises, options, kinds)
-        ]
-        return {prop: load(catalogue.CHECKERS[prop]) for prop in wanted}
 
     def _look(self, checkers: Mapping[str, Checker]) -> None:
         instant = now_ns()

@@ -223,6 +223,21 @@ def _judging(
         click.echo(f"holdfast: not judged while it ran: {live.problem}", err=True)
 
 
+def _say_if_blind(manifest: Manifest) -> None:
+    """Tells why the run cannot end at a violation, if it cannot."""
+    from holdfast.engine.live_verdicts import judged_early
+
+    plan, row = manifest.plan, catalogue.BACKENDS[manifest.plan.backend]
+    if row.virtual_time or row.hosts_file:
+        why = f"runs on backend {plan.backend} are judged at their end only"
+    elif not judged_early(manifest):
+        faults = ", ".join(name for name, _ in plan.nemeses) or "these options"
+        why = f"{plan.system} promises nothing under {faults} that is judged before the end"
+    else:
+        return
+    click.echo(f"note: --until-violation has no effect: {why}", err=True)
+
+
 def _environment(run: RunDir) -> dict[str, str]:
     """Our environment, with the folder of the user's own file on PYTHONPATH, if there is one.
 
@@ -319,6 +334,8 @@ def carry_out(
     for line in prepare.notes(prepared):
         click.echo(f"note: {line}", err=True)
     run = prepare.create(prepared, out, again, hosts=hosts)
+    if until_violation:
+        _say_if_blind(run.read_manifest())
     shown = RunProgress(virtual=plan.backend in catalogue.VIRTUAL_TIME)
     failed = 0
 
