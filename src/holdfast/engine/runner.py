@@ -324,6 +324,7 @@ def carry_out(
 ) -> Judged:
     """Run a complete plan, judge and report it; returns the judged run, also if the driver died.
 
+    quiet             print neither the verdict nor what is found while the run goes on
     until_violation   end the workload when a promise was seen to be violated
 
     A run that the environment aborted ends with that error's code, unless the rows recorded until
@@ -344,7 +345,7 @@ def carry_out(
         return until_violation
 
     try:
-        execute(run, shown, told)
+        execute(run, shown, told if until_violation or not quiet else None)
     except HoldfastError as error:
         if not run.has(run.faults) and not any(run.history.glob("c*.seg")):
             raise
