@@ -20,7 +20,7 @@ import numpy.typing as npt
 from holdfast.harness.core.case import Rows
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
-from holdfast.harness.core.operations import NO_TOKEN, ROW_BYTES, Op, Status
+from holdfast.harness.core.operations import ROW_BYTES, Op, Status
 from holdfast.harness.history import reader
 from holdfast.harness.history.reader import ROW_DTYPE, Header, Recording, rows_at, segment_files
 from holdfast.harness.recording.segments import HEADER_BYTES
@@ -116,9 +116,12 @@ class Growing:
             texts = reader.read_strings(self._directory / f"{writer}.strings")
             numbers, order = table.add(texts), len(metas)
             metas[writer] = segments[0].header.meta
-            for one in segments:
+            for one in sorted(segments, key=lambda one: one.header.first_row):
                 part = reader.merge_form(one.header, one.rows, order, numbers)
                 part["row"] = one.numbers + one.header.first_row
+                # Not narrowed by kernel timestamps: t_inv and t_ret are those of the call itself.
+                for column in ("tx", "rx", "flags"):
+                    part[column] = 0
                 parts.append(reader.cut(part, cut_ns))
         return reader.recording(parts, table, metas, dict.fromkeys(metas, 0), [])
 
@@ -134,16 +137,8 @@ def _stable(path: Path, at: int, count: int) -> Rows:
     empty = np.flatnonzero(first["status"] == Status.EMPTY)
     first = first[: empty[0]] if len(empty) else first
     rows: Rows = rows_at(path, begin, len(first)).copy()
-    _without_return(rows, first["status"] == Status.INVOKED)
+    reader.without_return(rows, first["status"] == Status.INVOKED)
     return rows
-
-
-def _without_return(rows: Rows, which: npt.NDArray[np.bool_]) -> None:
-    """Makes these rows calls without a response."""
-    rows["status"][which] = Status.INVOKED
-    for column in ("t_ret", "res", "err", "tx", "rx", "flags", "spent"):
-        rows[column][which] = 0
-    rows["token"][which & np.isin(rows["f"], (*_GRANTS, Op.PROBE))] = NO_TOKEN
 
 
 def _over(rows: Rows, count: int) -> Numbers:

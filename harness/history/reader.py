@@ -269,12 +269,16 @@ def cut(rows: Rows, cut_ns: int) -> Rows:
     returns."""
     at_once = np.isin(rows["f"], (Op.LOST, Op.CLOSED, Op.WAITING)) & (rows["t_ret"] > cut_ns)
     rows = rows[(rows["t_inv"] <= cut_ns) & ~at_once]
-    late = rows["t_ret"] > cut_ns
-    rows["status"][late] = Status.INVOKED
-    for column in ("t_ret", "rx", "res", "err"):
-        rows[column][late] = 0
-    rows["token"][late & np.isin(rows["f"], (Op.ACQUIRE, Op.TRY, Op.PROBE))] = NO_TOKEN
+    without_return(rows, rows["t_ret"] > cut_ns)
     return rows
+
+
+def without_return(rows: Rows, which: npt.NDArray[np.bool_]) -> None:
+    """Makes these rows calls without a response, in place."""
+    rows["status"][which] = Status.INVOKED
+    for column in ("t_ret", "rx", "res", "err", "spent"):
+        rows[column][which] = 0
+    rows["token"][which & np.isin(rows["f"], (Op.ACQUIRE, Op.TRY, Op.PROBE))] = NO_TOKEN
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -157,6 +157,16 @@ def test_a_row_counts_only_as_far_as_it_was_whole(
     ]
 
 
+def test_times_are_those_of_the_call_whatever_the_kernel_said(tmp_path: Path) -> None:
+    """A reader that adds `tx` to get the call's time needs a history narrowed by it."""
+    with Recorder(tmp_path, "c1", {"node": "c1", "processes": [1]}) as recorder:
+        row = recorder.invoke(Op.ACQUIRE, 1, 0, attempt=5)
+        done_ns = recorder.complete(row, Status.OK, stamped=lambda inv, ret: (inv + 1, ret - 1))
+        found = Growing(tmp_path).until(now_ns())
+    assert found is not None and int(found.history.rows["t_ret"][0]) == done_ns
+    assert [int(found.history.rows[column][0]) for column in ("tx", "rx", "flags")] == [0, 0, 0]
+
+
 def test_a_new_segment_is_read_when_its_writer_has_begun_it(tmp_path: Path) -> None:
     history = Growing(tmp_path)
     (tmp_path / "c2.seg").write_bytes(b"")

@@ -1,4 +1,4 @@
-"""A lock that is an object: created if absent, changed and deleted under its etag.
+"""A lock that is an object: created if absent, changed and deleted in the version that was read.
 
 Without a lease it is the lock of Terraform's S3 backend: the object exists while it is held. With
 one, the object has a time by its owner's wall clock, after which others write over it. With

@@ -70,15 +70,17 @@ def case_so_far(run: RunDir, manifest: Manifest, recording: Recording, instant: 
     return replace(case, asked=asked, end_ns=max(case.end_ns, instant))
 
 
+def promised_throughout(manifest: Manifest, prop: str) -> bool:
+    """Whether the system promises a property under all kinds of fault of the plan: whether one that
+    is not healed yet takes effect is unknown."""
+    kinds = kinds_of(manifest.plan)
+    return promised(prop, manifest.promises, options_of(manifest), kinds)
+
+
 def judged_early(manifest: Manifest) -> list[str]:
-    """The properties that a run is judged by while it goes on: those that its system promises under
-    all kinds of fault of the plan."""
-    options, kinds = options_of(manifest), kinds_of(manifest.plan)
-    return [
-        prop
-        for prop in BEFORE_THE_END
-        if prop in manifest.asks and promised(prop, manifest.promises, options, kinds)
-    ]
+    """The properties that a run is judged by while it goes on."""
+    asked = [prop for prop in BEFORE_THE_END if prop in manifest.asks]
+    return [prop for prop in asked if promised_throughout(manifest, prop)]
 
 
 class LiveVerdicts:

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 
 from holdfast import catalogue
-from holdfast.engine.live_verdicts import case_so_far
+from holdfast.engine.live_verdicts import case_so_far, promised_throughout
 from holdfast.harness.core.clock import now_ns
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.history.reader import cut
 from holdfast.harness.history.reader import load as load_history
-from holdfast.harness.judging.judge import judge_case, kinds_of, options_of, promised
+from holdfast.harness.judging.judge import judge_case
 from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.runs.directory import RunDir
 from holdfast.harness.verdicts.judged import Judgement
@@ -55,13 +55,11 @@ def so_far(run: RunDir) -> dict[str, Any]:
 
 
 def _violated(row: Judgement, start_ns: int, manifest: Manifest) -> dict[str, Json]:
-    """The first finding of a property. A promise counts if it holds under every kind of fault of
-    the plan: whether a fault that is not healed yet takes effect is unknown."""
-    kinds = kinds_of(manifest.plan)
+    """The first finding of a property."""
     first = min(row.findings, key=lambda finding: finding.t_ns)
     return {
         "property": row.property,
-        "promised": promised(row.property, manifest.promises, options_of(manifest), kinds),
+        "promised": promised_throughout(manifest, row.property),
         "findings": len(row.findings),
         "kind": first.kind,
         "sentence": first.sentence,
