@@ -1,4 +1,4 @@
-"""Parses and formats durations such as "300ms", "5s", "2m"; internally integer nanoseconds."""
+"""Parses and formats durations such as "300ms", "5s", "8h"; internally integer nanoseconds."""
 
 from __future__ import annotations
 
@@ -6,8 +6,15 @@ import re
 
 from holdfast.harness.core.errors import UsageError
 
-UNITS_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "m": 60_000_000_000}
-_SPAN = re.compile(r"([+-]?[0-9]+(?:\.[0-9]+)?)(ns|us|ms|s|m)")
+UNITS_NS = {
+    "ns": 1,
+    "us": 1_000,
+    "ms": 1_000_000,
+    "s": 1_000_000_000,
+    "m": 60_000_000_000,
+    "h": 3_600_000_000_000,
+}
+_SPAN = re.compile(r"([+-]?[0-9]+(?:\.[0-9]+)?)(ns|us|ms|s|m|h)")
 
 
 def duration_ns(text: str) -> int:
@@ -15,7 +22,7 @@ def duration_ns(text: str) -> int:
     match = _SPAN.fullmatch(text.strip())
     if match is None:
         raise UsageError(
-            f"invalid duration {text!r}: expected a number with a unit, like 300ms, 5s or 2m"
+            f"invalid duration {text!r}: expected a number with a unit, like 300ms, 5s, 2m or 8h"
         )
     return round(float(match[1]) * UNITS_NS[match[2]])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.engine.seed_search import one_seed
+from tests.clusters.sim.longer import one_longer
 
 
 def test_a_holder_that_is_never_notified_is_found_as_such() -> None:
@@ -14,7 +15,7 @@ def test_a_holder_that_is_never_notified_is_found_as_such() -> None:
 
 def test_a_loss_that_a_client_does_not_notice_is_no_grant_within_its_lease() -> None:
     """Its process goes on with another session, whose heartbeats keep no hold of the one before."""
-    ran = one_seed(80, "reference", {"mutant": "unheard-loss"})
+    ran = one_longer(80, 3, {"mutant": "unheard-loss"})
     assert ran.verdicts["mutual-exclusion"] == "HOLDS"
     assert ran.shown == ()
 

@@ -10,10 +10,10 @@ from dataclasses import replace
 import pytest
 
 from holdfast import catalogue
-from holdfast.engine import swarm
 from holdfast.engine.seed_search import one_seed
 from holdfast.harness.core.loading import load
 from holdfast.planning import prepare
+from tests.clusters.sim.longer import longer
 
 SEEDS = (3, 9)
 SCRIPT = """
@@ -55,7 +55,7 @@ def test_messages_that_went_through_json_change_nothing(seed: int) -> None:
 
 
 def test_leaving_out_one_fault_leaves_all_others_as_they_were() -> None:
-    whole = prepare.prepared(swarm.draw(3, "reference", 3, {}))
+    whole = prepare.prepared(longer(3, 5))
     manifest = prepare.manifest(whole, "whole", "")
     simulate = load(catalogue.BACKENDS["sim"].entry)
     planned = [row for row in simulate(manifest).faults if row.event == "planned"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.engine import client_conformance
+from holdfast.conformance import client_conformance
 from tests import needs
 from tests.front.said import Said, holdfast
 
@@ -135,8 +135,8 @@ def test_each_way_to_break_it_is_named(
     after: str,
     part: str,
 ) -> None:
-    monkeypatch.setattr("holdfast.engine.client_conformance.ANSWER_S", 0.5)
-    monkeypatch.setattr("holdfast.engine.client_conformance.END_S", 0.5)
+    monkeypatch.setattr("holdfast.conformance.client_conformance.ANSWER_S", 0.5)
+    monkeypatch.setattr("holdfast.conformance.client_conformance.END_S", 0.5)
     after = after.replace("ATEXIT", "atexit.register(time.sleep, 9)")
     assert before in GOOD
     said = doctor(capsys, tmp_path, GOOD.replace(before, after), "--json")

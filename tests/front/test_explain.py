@@ -28,6 +28,7 @@ from holdfast.rewind.causes import Why, chain, parents
 from holdfast.rewind.execution import Execution, execute
 from holdfast.rewind.session import Session
 from holdfast.rewind.unasked import first_unasked
+from tests.clusters.sim.longer import longer
 from tests.front.said import holdfast
 
 Capture = pytest.CaptureFixture[str]
@@ -139,7 +140,7 @@ def test_a_chain_is_a_shortest_one() -> None:
 
 
 def test_a_fault_that_the_finding_needs_begins_its_chain() -> None:
-    done = execute(drawn(3, mutant="early-expiry"))
+    done = execute(prepare.complete(longer(3, 5, {"mutant": "early-expiry"})))
     finding = next(one for one in explanation.findings(done) if one.prop == "loss-notice")
     told = explanation.explained(done, finding)
     assert told.needed

@@ -23,7 +23,7 @@ def test_seeds_are_counted_and_add_up(capsys: Capture) -> None:
     assert said["seeds"] == 4
     assert sum(said["verdicts"]["mutual-exclusion"].values()) == 4
     assert said["alarms"] == []
-    assert said["rows"] > 100 and said["virtual_ns"] > 4 * 4_000_000_000
+    assert said["rows"] > 100 and said["virtual_ns"] > 4 * 1_200_000_000
 
 
 def test_the_answer_does_not_depend_on_how_many_processes_gave_it(capsys: Capture) -> None:
@@ -133,11 +133,11 @@ def test_a_search_takes_the_bugs_own_system_and_ends_with_what_it_breaks(
 
 
 def test_a_bug_that_does_not_show_is_not_found_whatever_else_is_violated(capsys: Capture) -> None:
-    words = ("sim", "--mutant", "wide-quorum", "--first-seed", "1", "--seeds", "3", "-j", "1")
+    words = ("sim", "--mutant", "wide-quorum", "--first-seed", "1", "--seeds", "5", "-j", "1")
     said = holdfast(capsys, *words)
     assert said.code == 3
-    assert "wide-quorum not found in 3 seeds: it breaks deadlock-freedom" in said.out
-    assert "other violations, not counted as this bug: token-order (token-inversion)" in said.out
+    assert "wide-quorum not found in 5 seeds: it breaks deadlock-freedom" in said.out
+    assert "other violations, not counted as this bug: token-order (token-repeated)" in said.out
 
 
 @pytest.mark.parametrize("system", ["majority", "single", "chubby", "redlock"])

@@ -62,7 +62,20 @@ def test_a_duration_is_its_number_of_units_rounded_to_nanoseconds() -> None:
 
 
 def test_a_duration_is_written_exactly_in_its_largest_whole_unit() -> None:
-    spans = [1, 999, 1000, 1001, 10**6, 10**9, 10**9 + 1, 60 * 10**9, 1_500_000_000, -2_000, 0]
+    spans = [
+        1,
+        999,
+        1000,
+        1001,
+        10**6,
+        10**9,
+        10**9 + 1,
+        60 * 10**9,
+        8 * 3600 * 10**9,
+        1_500_000_000,
+        -2_000,
+        0,
+    ]
     for span_ns in spans:
         text = duration_text(span_ns)
         assert duration_ns(text) == span_ns

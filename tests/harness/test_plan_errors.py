@@ -76,7 +76,7 @@ DURATION = 'a duration in quotes, like "300ms", "5s" or "2m"'
         ({"fault": [{**FAULT, "do": "zap"}]},
          "plan: fault: fault 1 (f1): unknown nemesis 'zap' (known: partition, pause)"),
         ({"fault": [{**FAULT, "for": "3"}]}, "plan: fault: fault 1 (f1): invalid duration '3':"
-         " expected a number with a unit, like 300ms, 5s or 2m"),
+         " expected a number with a unit, like 300ms, 5s, 2m or 8h"),
         ({"must": ["ownershp"]}, "plan: must: unknown property 'ownershp'; did you mean"
          f" 'ownership'? (known: {', '.join(sorted(PROPERTIES))})"),
         ({"checkers": ["x"]}, "plan: checkers: unknown checker 'x' (known: no-red)"),

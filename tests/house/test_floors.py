@@ -46,7 +46,7 @@ FLOORS = {
         ("catalogue",),
         ("scenarios",),
         ("planning",),
-        ("engine",),
+        ("conformance", "engine"),
         ("rewind", "hunting"),
         ("packaging",),
         ("serve", "pytest", "api"),

@@ -20,7 +20,7 @@ from holdfast.clusters.programs.rows import PROGRAMS
 from holdfast.clusters.programs.system import entry as entry_of_program
 from holdfast.clusters.systems.program.table import problems
 from holdfast.commands.options import Command
-from holdfast.engine import client_conformance, system_trial
+from holdfast.conformance import client_conformance, system_trial
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import FromNpm, Installs, Prechecked

@@ -7,7 +7,7 @@ import json
 import os
 import shlex
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
@@ -16,7 +16,7 @@ import click
 from holdfast import catalogue
 from holdfast.catalogue.mutants import MUTANTS
 from holdfast.commands.options import Command, Whole, name_of, span
-from holdfast.engine import shrinker, swarm
+from holdfast.engine import changed_lines, shrinker, swarm
 from holdfast.engine.seed_search import Seed, Tally, explore
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import UsageError
@@ -64,6 +64,12 @@ PROGRESS_S = 5
     help="Run this workload (or FILE.py:NAME) in every seed; all else stays random.",
     shell_complete=name_of("workloads"),
 )
+@click.option(
+    "--since",
+    metavar="REV",
+    help="Prefer workloads that run lines changed since this Git revision of the current"
+    " folder's repository.",
+)
 @click.option("--shrink", is_flag=True, help="Shrink the first violation to a minimal plan.")
 @click.option(
     "--no-trace",
@@ -86,6 +92,7 @@ def command(
     first_seed: int,
     mutant: str | None,
     workload: str | None,
+    since: str | None,
     shrink: bool,
     no_trace: bool,
     processes: int | None,
@@ -105,20 +112,19 @@ def command(
     With --mutant the search ends at the first seed that violates the property which the bug
     breaks in a way that the unmodified service does not, that fails an assertion inside a
     server, or that departs from the specification. Exit code then: 1 found; 3 not found.
+
+    With --since, three seeds of each workload tell which changed lines it runs. Most seeds then
+    get a workload that runs changed lines; a fifth are sampled as usual.
     """
-    _check(system, mutant, workload)
+    _check(system, mutant, workload, since)
     system = system or (MUTANTS[mutant].system if mutant else "reference")
-    if seeds is None and budget is None:
-        seeds = 100
     given = {"mutant": mutant} if mutant else {}
     over_s = time.monotonic() + budget / SECOND if budget else float("inf")
+    weights = None if since is None else _weights(since, system, given)
     tally = Tally()
-    numbers = (
-        itertools.count(first_seed) if seeds is None else range(first_seed, first_seed + seeds)
-    )
     click.echo(f"{system} in the simulator, from seed {first_seed}", err=True)
     found = explore(
-        iter(numbers),
+        _numbers(first_seed, seeds, budget),
         system,
         given,
         processes or len(os.sched_getaffinity(0)),
@@ -127,16 +133,51 @@ def command(
         twice_every,
         # A departure cannot be shrunk: it does not show in the history by which shrinking goes.
         validated=not (no_trace or shrink),
+        weights=weights,
     )
     _collect(found, tally)
-    small = _shrink(tally, system, given, workload or "") if shrink else None
+    small = _shrink(tally, system, given) if shrink else None
     if as_json:
         shrunk = {"shrunk": shrinker.table(*small)} if small else {}
         click.echo(json.dumps({**_table(tally, system, first_seed, mutant), **shrunk}))
     else:
-        _show_all(tally, mutant, _again(system, mutant, workload), small)
+        _show_all(tally, mutant, _again(system, mutant), small)
     interrupted = small is not None and small[0].ended == shrinker.INTERRUPTED
     return 130 if interrupted else _exit_code(tally, mutant)
+
+
+def _numbers(first_seed: int, seeds: int | None, budget: int | None) -> Iterator[int]:
+    """The seeds to run: 100 unless it is said how many or how long."""
+    if seeds is None and budget is not None:
+        return itertools.count(first_seed)
+    return iter(range(first_seed, first_seed + (100 if seeds is None else seeds)))
+
+
+def _weights(since: str, system: str, given: Mapping[str, str]) -> Mapping[str, float] | None:
+    """Weights of workloads by the functions that a change touches; None: the usual ones."""
+    functions = changed_lines.changed(since, Path.cwd())
+    if not functions:
+        click.echo(f"no function changed since {since}: workloads as usual", err=True)
+        return None
+    found = changed_lines.weighted(functions, system, given)
+    click.echo(f"{len(functions)} functions changed since {since}", err=True)
+    if found.unrun:
+        names = ", ".join(map(str, found.unrun[:SHOWN]))
+        more = f" and {len(found.unrun) - SHOWN} more" if len(found.unrun) > SHOWN else ""
+        click.echo(f"  run by no workload in the simulator: {names}{more}", err=True)
+    if not found.runs:
+        click.echo("  workloads as usual", err=True)
+        return None
+    whole = sum(found.weights.values())
+    parts = sorted(found.weights.items(), key=lambda part: -part[1])
+    shares = ", ".join(f"{name} {weight / whole:.0%}" for name, weight in parts[:SHOWN])
+    click.echo(f"  workloads: {shares}, others {_rest(found.weights):.0%}", err=True)
+    return found.weights
+
+
+def _rest(weights: Mapping[str, float]) -> float:
+    """Share of the workloads that are not named."""
+    return sum(sorted(weights.values())[:-SHOWN]) / sum(weights.values())
 
 
 def _collect(found: Iterable[Seed], tally: Tally) -> None:
@@ -159,14 +200,14 @@ def _exit_code(tally: Tally, mutant: str | None) -> int:
 
 
 def _shrink(
-    tally: Tally, system: str, given: Mapping[str, str], workload: str
+    tally: Tally, system: str, given: Mapping[str, str]
 ) -> tuple[shrinker.Shrunk, Path] | None:
     """Shrink the first violation and write its plan file; None without a violation."""
     seed = next(iter([*tally.found, *tally.alarms, *tally.problems]), None)
     if seed is None:
         return None
     nodes = catalogue.SYSTEMS[system].nodes
-    plan = prepare.complete(swarm.draw(seed.seed, system, nodes, given, workload))
+    plan = prepare.complete(swarm.draw(seed.seed, system, nodes, given, seed.workload))
     click.echo(f"shrink seed {seed.seed}: {shrinker.size_words(plan)}", err=True)
     found = shrinker.first_findings(plan, SHRUNK, seed.command)
     mutant = MUTANTS.get(given.get("mutant", ""))
@@ -179,7 +220,7 @@ def _shrink(
     return shrunk, file
 
 
-def _check(system: str | None, mutant: str | None, workload: str | None) -> None:
+def _check(system: str | None, mutant: str | None, workload: str | None, since: str | None) -> None:
     able = [name for name, row in catalogue.SYSTEMS.items() if row.simulated]
     if system is not None and system not in able:
         if system in catalogue.SYSTEMS:
@@ -188,6 +229,8 @@ def _check(system: str | None, mutant: str | None, workload: str | None) -> None
         raise UsageError(suggest(system, able, "simulated system"))
     if mutant is not None and mutant not in MUTANTS:
         raise UsageError(suggest(mutant, MUTANTS, "mutant"))
+    if since is not None and workload is not None:
+        raise UsageError("--since chooses workloads: not together with --workload")
     known = prepare.KNOWN.workloads
     if workload is not None and workload not in known and not FILE.fullmatch(workload):
         raise UsageError(suggest(workload, known, "workload"))
@@ -252,10 +295,9 @@ def _show_search(tally: Tally, mutant: str) -> None:
     say(_speed(tally))
 
 
-def _again(system: str, mutant: str | None, workload: str | None) -> str:
-    """The command that searches the same way, without its seed."""
-    words = ["holdfast", "sim", "--mutant" if mutant else "--system", mutant or system]
-    return shlex.join([*words, *(["--workload", workload] if workload else [])])
+def _again(system: str, mutant: str | None) -> str:
+    """The command that searches the same way, without its workload and seed."""
+    return shlex.join(["holdfast", "sim", "--mutant" if mutant else "--system", mutant or system])
 
 
 def _show_departures(tally: Tally, again: str) -> None:
@@ -274,7 +316,8 @@ def _show_departures(tally: Tally, again: str) -> None:
         say(f"  before: {found.before}")
         say(f"  allowed: {found.allows}")
         say(f"  happened: {found.happened}")
-        click.echo(f"  again: {again} --first-seed {seed.seed} --seeds 1")
+        workload = f" --workload {shlex.quote(seed.workload)}" if seed.workload else ""
+        click.echo(f"  again: {again}{workload} --first-seed {seed.seed} --seeds 1")
 
 
 def _speed(tally: Tally) -> str:

@@ -53,12 +53,14 @@ class Seed:
     digest       hash of the history; twice: whether it was re-run in another process
     differs      first difference of the re-run, "" if equal
     cpu_ns       of the simulated world, without the judge; judge_ns: of the judge
+    workload     the workload that was given or chosen by --since; "": sampled as usual
     departure    the first step of a server that its specification does not allow; None for none
     steps        number of steps that were validated; trace_ns: CPU time to validate them
     """
 
     seed: int
     command: str
+    workload: str = ""
     verdicts: Mapping[str, str] = field(default_factory=dict)
     alarms: tuple[tuple[str, str], ...] = ()
     shown: tuple[tuple[str, str, str], ...] = ()
@@ -182,17 +184,22 @@ def one_seed(
     twice_every: int = 0,
     *,
     validated: bool = False,
+    weights: Mapping[str, float] | None = None,
 ) -> Seed:
     """Sample, run and judge one seed. UsageError for invalid options.
 
     twice_every   seeds that are a multiple of it are re-run in another process; 0: none
     validated     validate the steps of the servers too
+    weights       relative frequency of each workload; None: the usual
     """
     nodes = catalogue.SYSTEMS[system].nodes
+    if weights and not workload:
+        workload = swarm.weighted_workload(seed, weights)
     drawn = swarm.draw(seed, system, nodes, given, workload)
     twice = bool(twice_every) and seed % twice_every == 0
     again = prepare.command(drawn)
     ran = one_plan(prepare.prepared(drawn), again, twice=twice, validated=validated)
+    ran = replace(ran, workload=workload)
     mutant = MUTANTS.get(given.get("mutant", ""))
     if mutant is None:
         return ran
@@ -391,6 +398,7 @@ def explore(
     twice_every: int = 0,
     *,
     validated: bool = False,
+    weights: Mapping[str, float] | None = None,
 ) -> Iterator[Seed]:
     """Finished seeds, until there are no more or it is `enough`."""
     act = partial(
@@ -400,6 +408,7 @@ def explore(
         workload=workload,
         twice_every=twice_every,
         validated=validated,
+        weights=weights,
     )
     if processes == 1:
         warm()

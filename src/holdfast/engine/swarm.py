@@ -63,6 +63,8 @@ OUTAGE_RUN_NS = 16 * SECOND
 OUTAGE = ((KILL, {"for": "11s", "every": "16s", "target": "minority"}),)
 """Part of the seeds of the vote and of `chubby` have one long fault: a system that tolerates
 missing servers grants locks meanwhile. The reference service has no such seeds yet."""
+SHORT_NS = tuple(ms * MILLISECOND for ms in (1200, 1600, 2000, 2400))
+"""Times of the clients in short seeds."""
 LEASES_NS = tuple(ms * MILLISECOND for ms in (200, 400, 700, 1500))
 
 
@@ -70,9 +72,9 @@ def draw(seed: int, system: str, nodes: int, given: Mapping[str, str], workload:
     """The plan of one seed. nodes: number of servers of the system; `given` options stay, and so
     does a workload that is given."""
     rng = stream(seed, "swarm")
-    whole = system == "reference"
-    weights = {**WORKLOADS, **OF_THE_API, **OF_USE} if whole else WORKLOADS
-    drawn = rng.choices(tuple(weights), tuple(weights.values()))[0]
+    whole = _whole(system)
+    usual = weights(system)
+    drawn = rng.choices(tuple(usual), tuple(usual.values()))[0]
     workload = workload or drawn
     lease_ns = rng.choice(LEASES_NS)
     options = {
@@ -87,7 +89,7 @@ def draw(seed: int, system: str, nodes: int, given: Mapping[str, str], workload:
         workload=workload,
         resource=rng.choice(("fenced", "fenced", "strict")),
         seed=seed,
-        time_ns=rng.choice((3, 4, 5, 6)) * SECOND,
+        time_ns=_length_ns(seed, rng.choice((3, 4, 5, 6)) * SECOND),
         lease_ns=lease_ns,
         nodes=rng.choice((3, 3, 3, 5)) if nodes > 1 else nodes,
         clients=rng.randint(2, 6),
@@ -102,6 +104,31 @@ def draw(seed: int, system: str, nodes: int, given: Mapping[str, str], workload:
         plan = replace(plan, resource="unfenced")
     outage = not whole and nodes > 1 and rng.random() < OUTAGES
     return replace(plan, time_ns=OUTAGE_RUN_NS, nemeses=OUTAGE) if outage else plan
+
+
+def weights(system: str) -> Mapping[str, float]:
+    """Relative frequency of each workload that a system can run."""
+    return {**WORKLOADS, **OF_THE_API, **OF_USE} if _whole(system) else WORKLOADS
+
+
+def weighted_workload(seed: int, weights: Mapping[str, float]) -> str:
+    """The workload of one seed by other weights. A stream of its own: `draw` with this workload
+    gives the plan that every search with it gives."""
+    rng = stream(seed, "swarm workload")
+    return rng.choices(tuple(weights), tuple(weights.values()))[0]
+
+
+def _whole(system: str) -> bool:
+    """Whether a system has the whole lock API."""
+    return system == "reference"
+
+
+def _length_ns(seed: int, long_ns: int) -> int:
+    """Time of the clients in this seed: long_ns in one of four, else shorter. A short seed finds
+    less, but costs still less: a bug that needs no rare state shows early."""
+    rng = stream(seed, "swarm length")
+    short_ns = rng.choice(SHORT_NS)
+    return short_ns if rng.randrange(4) else long_ns
 
 
 def _pace(rng: random.Random, lease_ns: int) -> dict[str, str]:

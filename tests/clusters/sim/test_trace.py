@@ -17,6 +17,7 @@ from holdfast.clusters.systems.reference.specification import trace
 from holdfast.clusters.systems.reference.specification.validation import validate
 from holdfast.engine.seed_search import one_seed
 from holdfast.harness.verdicts.departure import Departure
+from tests.clusters.sim.longer import one_longer
 from tests.front.said import holdfast
 
 Capture = pytest.CaptureFixture[str]
@@ -37,21 +38,21 @@ def test_every_step_of_the_service_is_allowed(system: str, seed: int) -> None:
 
 
 def test_a_leader_that_was_deposed_and_elected_again_begins_its_times_anew() -> None:
-    assert one_seed(700826, "reference", {}, validated=True).departure is None
+    assert one_longer(700826, 3, validated=True).departure is None
 
 
 def test_a_leader_of_an_earlier_term_need_not_have_what_a_later_one_committed() -> None:
-    assert one_seed(309505, "reference", {}, validated=True).departure is None
+    assert one_longer(309505, 5, validated=True).departure is None
 
 
 def test_a_node_that_gets_three_snapshots_at_once_is_allowed() -> None:
-    assert one_seed(2454, "reference", {}, validated=True).departure is None
+    assert one_longer(2454, 6, validated=True).departure is None
 
 
 @pytest.mark.parametrize(
     ("name", "workload", "seed", "rule"),
     [
-        ("counted-old-terms", "", 26, "a leader counts copies of entries of its own term only"),
+        ("counted-old-terms", "", 39, "a leader counts copies of entries of its own term only"),
         ("names-first", "", 13, "the locks after entry"),
     ],
 )

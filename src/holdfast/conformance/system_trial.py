@@ -20,7 +20,7 @@ from holdfast.clusters.libraries import environments
 from holdfast.clusters.systems.program import command_line
 from holdfast.clusters.systems.program.system import ProgramSystem
 from holdfast.clusters.systems.user_class import module_of
-from holdfast.engine import client_conformance
+from holdfast.conformance import client_conformance
 from holdfast.harness.core.errors import EnvironmentFailed, UsageError
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import Node, Place, System

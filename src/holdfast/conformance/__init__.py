@@ -1,0 +1,1 @@
+"""Trials of what users bring: their client program, their system."""
