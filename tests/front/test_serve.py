@@ -24,7 +24,7 @@ from holdfast.harness.history.reader import load
 from holdfast.harness.judging.judge import READABLE
 from holdfast.harness.runs import directory, registry
 from holdfast.harness.runs.directory import RunDir
-from holdfast.serve import live_verdict
+from holdfast.serve import judged_so_far
 from holdfast.serve.server import POLICY, Server
 from tests import needs
 from tests.front.said import holdfast
@@ -326,14 +326,14 @@ def test_rows_later_than_the_look_are_left_out(runs: Path, monkeypatch: pytest.M
     )
     rows = load(broken.history).history.rows
     first, last = int(rows["t_inv"].min()), int(rows["t_ret"].max())
-    monkeypatch.setattr(live_verdict, "now_ns", lambda: last + 1)
-    whole = live_verdict.so_far(broken)
+    monkeypatch.setattr(judged_so_far, "now_ns", lambda: last + 1)
+    whole = judged_so_far.so_far(broken)
     assert [one["property"] for one in whole["violated"]] == ["token-order"]
     assert whole["ops"] == len(rows)
     early = directory.read_json(broken.verdicts, *READABLE)["start_ns"]
     moment = whole["violated"][0]["at_ns"] + early - 1_000_000
-    monkeypatch.setattr(live_verdict, "now_ns", lambda: moment)
-    before = live_verdict.so_far(broken)
+    monkeypatch.setattr(judged_so_far, "now_ns", lambda: moment)
+    before = judged_so_far.so_far(broken)
     assert before["violated"] == []
     assert 0 < before["ops"] < whole["ops"]
     assert first < moment

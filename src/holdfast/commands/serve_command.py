@@ -56,7 +56,7 @@ def command(host: str, port: int, out: str, allow_remote: bool, token_file: Path
     if not root.is_dir():
         raise UsageError(f"{root}: no such folder; name one with --runs")
     token = _token(host, token_file, allow_remote=allow_remote)
-    shelf = RunIndex(root, [sys.executable, "-P", "-m", "holdfast.serve.live_verdict"])
+    shelf = RunIndex(root, [sys.executable, "-P", "-m", "holdfast.serve.judged_so_far"])
     try:
         server = Server((host, port), shelf, token)
     except OSError as error:

@@ -1,6 +1,6 @@
 """Judges the rows so far of a running run, in its own process, and prints JSON.
 
-Run: `python -m holdfast.serve.live_verdict RUN`. Only what can be violated before the end is
+Run: `python -m holdfast.serve.judged_so_far RUN`. Only what can be violated before the end is
 judged, from a consistent snapshot: rows written after one instant are ignored.
 """
 
