@@ -47,6 +47,12 @@ class Agenda:
         if variant not in self._dropped:
             self._dropped.append(variant)
 
+    def settled(self, variant: Variant) -> None:
+        """No further run with this way of use, unless it is the last one: it excludes nobody even
+        without faults, so that every other run with it would show the same."""
+        if len(self.left()) > 1:
+            self.drop(variant)
+
     def left(self) -> list[Variant]:
         """The ways of use that were not dropped."""
         return [one for one in self._subject.variants if one not in self._dropped]
@@ -81,7 +87,9 @@ class Agenda:
         situation = self._situations[name]
         fitting = [one for one in self.left() if one.suits(situation, python=self._subject.python)]
         # A stable sort: among equals the one nearest to the default comes first.
-        return sorted(fitting, key=lambda one: -_preferred(one, situation.prefers))
+        return sorted(
+            fitting, key=lambda one: _preferred(one, situation.prefers), reverse=True
+        )
 
     def _trial(self, name: str, variant: Variant, release: str) -> Trial:
         self._number += 1
@@ -119,9 +127,9 @@ def runnable(
     return kept, refused
 
 
-def _preferred(variant: Variant, prefers: Mapping[str, str]) -> int:
-    """The number of preferred values that it has."""
-    return len(prefers.items() & variant.options.items())
+def _preferred(variant: Variant, prefers: Mapping[str, str]) -> tuple[int, int]:
+    """The number of preferred values that it has, and whether its fencing tokens can be judged."""
+    return len(prefers.items() & variant.options.items()), variant.tokens
 
 
 def at_release(plan: Plan, library: str) -> Plan:

@@ -21,7 +21,7 @@ from holdfast.hunting.situations import SITUATIONS, Situation
 from holdfast.hunting.subject import Subject
 from holdfast.hunting.trying import Ran, Smaller
 
-RESERVED, RESERVED_EACH = 0.5, 0.2
+RESERVED, RESERVED_EACH = 0.4, 0.15
 """Part of the budget that is kept for the work on findings, at most and for each of them. While
 nothing was found the search goes on."""
 BISECT = 0.9
@@ -187,6 +187,8 @@ class Hunt:
             unused = ran.refused and trial.release == self._hunted.subject.release
         if unused:
             agenda.drop(trial.variant)
+        elif not trial.plan.nemeses and any(map(_excludes_nobody, seen)):
+            agenda.settled(trial.variant)
         repeated = any(other is trial for other, _ in self._hunted.trials)
         if ran.starved and not seen and not repeated:
             self._starved.append(trial)
@@ -291,6 +293,10 @@ class Hunt:
     def _plan_of(self, one: Occurrence) -> Plan:
         """The complete plan of the run that showed it."""
         return next(ran.plan for _, ran in self._hunted.trials if ran.run == one.run)
+
+
+def _excludes_nobody(one: Occurrence) -> bool:
+    return one.promised and one.prop == "mutual-exclusion"
 
 
 def _line(trial: Trial, ran: Ran, new: int) -> str:
