@@ -402,7 +402,9 @@ def test_a_run_without_a_verdict_for_lack_of_processor_time_is_repeated_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def run(plan: Plan, number: int) -> Ran:
-        return Ran(plan=plan, run=f"run-{number}", starved=number < 3, grants=1)
+        # A limit that was never promised is no reason to leave it at that.
+        limit = (seen_in(f"run-{number}", promised=False),)
+        return Ran(plan=plan, run=f"run-{number}", seen=limit, starved=number < 3, grants=1)
 
     numbers = [trial.number for trial, _ in hunted_with(monkeypatch, run, limit=5).trials]
     assert numbers == [1, 1, 2, 3, 4]
@@ -437,8 +439,8 @@ def test_a_row_names_a_run_of_each_situation_that_showed_it(capsys: Capture) -> 
     said = capsys.readouterr().out
     assert "report    a/report.html\n   also in   cancelled-calls: b/report.html" in said
     assert "c/report" not in said
-    (row,) = table.table(hunted)["findings"]  # type: ignore[misc, union-attr]
-    assert row["runs"] == {"lost-replies": "a", "cancelled-calls": "b"}  # type: ignore[index, call-overload]
+    (found,) = hunted.found
+    assert table.by_situation(found) == {"lost-replies": "a", "cancelled-calls": "b"}
 
 
 def test_a_plan_that_cannot_be_shrunk_does_not_end_the_hunt(

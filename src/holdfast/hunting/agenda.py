@@ -87,9 +87,7 @@ class Agenda:
         situation = self._situations[name]
         fitting = [one for one in self.left() if one.suits(situation, python=self._subject.python)]
         # A stable sort: among equals the one nearest to the default comes first.
-        return sorted(
-            fitting, key=lambda one: _preferred(one, situation.prefers), reverse=True
-        )
+        return sorted(fitting, key=lambda one: _preferred(one, situation.prefers), reverse=True)
 
     def _trial(self, name: str, variant: Variant, release: str) -> Trial:
         self._number += 1

@@ -190,7 +190,7 @@ class Hunt:
         elif not trial.plan.nemeses and any(map(_excludes_nobody, seen)):
             agenda.settled(trial.variant)
         repeated = any(other is trial for other, _ in self._hunted.trials)
-        if ran.starved and not seen and not repeated:
+        if ran.starved and not any(one.promised for one in seen) and not repeated:
             self._starved.append(trial)
             self._processes = max(1, self._processes - 1)
         self._hunted.trials.append((trial, ran))
