@@ -398,7 +398,7 @@ def test_an_interrupted_hunt_keeps_what_it_found(monkeypatch: pytest.MonkeyPatch
     assert "interrupted" in table.head(hunted)
 
 
-def test_a_run_without_a_verdict_for_lack_of_processor_time_is_repeated_once(
+def test_a_run_without_a_verdict_for_lack_of_processor_time_is_repeated_once_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def run(plan: Plan, number: int) -> Ran:
@@ -406,8 +406,12 @@ def test_a_run_without_a_verdict_for_lack_of_processor_time_is_repeated_once(
         limit = (seen_in(f"run-{number}", promised=False),)
         return Ran(plan=plan, run=f"run-{number}", seen=limit, starved=number < 3, grants=1)
 
-    numbers = [trial.number for trial, _ in hunted_with(monkeypatch, run, limit=5).trials]
-    assert numbers == [1, 1, 2, 3, 4]
+    # Other processes may have ended when the first pass is over.
+    last = 4 + len(SITUATIONS)
+    numbers = [trial.number for trial, _ in hunted_with(monkeypatch, run, limit=last + 5).trials]
+    assert numbers[: last + 1] == [*range(1, last + 2)]
+    assert numbers[last + 1 : last + 3] == [1, 2]
+    assert len({*numbers}) == len(numbers) - 2
 
 
 def test_a_run_that_was_not_executed_is_counted_and_shows_nothing(

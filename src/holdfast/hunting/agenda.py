@@ -20,9 +20,13 @@ OTHER_RELEASE_IN = 3
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Trial:
-    """One run of a hunt: its plan, with the situation, the way of use and the release of it."""
+    """One run of a hunt: its plan, with the situation, the way of use and the release of it.
+
+    turn   how often all situations had been tried before: 0 in the first pass
+    """
 
     number: int
+    turn: int
     situation: str
     variant: Variant
     release: str
@@ -63,7 +67,7 @@ class Agenda:
         first = next(iter(self._situations))
         for variant in self._subject.variants:
             if len(variant.options) < FIRST_LOOK:
-                yield self._trial(first, variant, under_test)
+                yield self._trial(first, variant, under_test, 0)
         rng = seeds.stream(self._seed, "hunt", "order")
         others = [name for name in self._subject.releases if name != under_test] or [under_test]
         bounds = {variant.bound for variant in self._subject.variants}
@@ -79,7 +83,7 @@ class Agenda:
                     continue
                 other = turn > 0 and rng.randrange(OTHER_RELEASE_IN) == 0
                 release = rng.choice(others) if other else under_test
-                yield self._trial(name, fitting[turn % len(fitting)], release)
+                yield self._trial(name, fitting[turn % len(fitting)], release, turn)
             turn += 1
 
     def _fitting(self, name: str) -> list[Variant]:
@@ -89,13 +93,18 @@ class Agenda:
         # A stable sort: among equals the one nearest to the default comes first.
         return sorted(fitting, key=lambda one: _preferred(one, situation.prefers), reverse=True)
 
-    def _trial(self, name: str, variant: Variant, release: str) -> Trial:
+    def _trial(self, name: str, variant: Variant, release: str, turn: int) -> Trial:
         self._number += 1
         rng = seeds.stream(self._seed, "hunt", "run", self._number)
         options = {"library": self._subject.library(release), **variant.given()}
         plan = self._situations[name].plan(rng, variant.system, options)
         return Trial(
-            number=self._number, situation=name, variant=variant, release=release, plan=plan
+            number=self._number,
+            turn=turn,
+            situation=name,
+            variant=variant,
+            release=release,
+            plan=plan,
         )
 
 

@@ -107,6 +107,7 @@ class Hunt:
         self._hunted, self._out, self._pool, self._tell = hunted, out, pool, tell
         self._processes, self._limit = processes, limit
         self._starved: list[Trial] = []
+        self._passed = False
         self._begun = time.monotonic()
         self._arounds_s = deque([AROUND_S], LATEST)
 
@@ -156,13 +157,19 @@ class Hunt:
 
     def _next(self, waiting: Iterator[Trial], agenda: Agenda) -> Trial | None:
         """The next run that fits; None if none of the following ones does."""
-        for trial in itertools.chain(self._repeats(), itertools.islice(waiting, LOOKAHEAD)):
+        for trial in self._following(waiting):
             if trial.variant in agenda.left() and self._fits(trial.plan, self._part()):
                 return trial
         return None
 
-    def _repeats(self) -> Iterator[Trial]:
-        """Runs that are repeated with fewer at once: the CPU was too busy for a verdict."""
+    def _following(self, waiting: Iterator[Trial]) -> Iterator[Trial]:
+        """The first pass over the situations; then runs are repeated for which the CPU was too
+        busy, as other processes may have ended meanwhile; then the other runs."""
+        while self._starved and self._passed:
+            yield self._starved.pop(0)
+        for trial in itertools.islice(waiting, LOOKAHEAD):
+            self._passed = trial.turn > 0
+            yield trial
         while self._starved:
             yield self._starved.pop(0)
 
