@@ -100,7 +100,7 @@ def test_a_lock_with_fencing_tokens_is_used_with_them_first() -> None:
     assert later == ["header"] * 9  # the package's own response, without a second read
 
 
-def test_a_way_of_use_that_excludes_nobody_without_faults_is_not_used_again(
+def test_a_way_of_use_with_two_holders_without_faults_is_not_used_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def run(plan: Plan, number: int) -> Ran:

@@ -52,8 +52,8 @@ class Agenda:
             self._dropped.append(variant)
 
     def settled(self, variant: Variant) -> None:
-        """No further run with this way of use, unless it is the last one: it excludes nobody even
-        without faults, so that every other run with it would show the same."""
+        """No further run with this way of use, unless it is the last one: two clients held
+        one lock even without faults, so that every other run with it would show the same."""
         if len(self.left()) > 1:
             self.drop(variant)
 

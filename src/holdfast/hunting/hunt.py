@@ -194,7 +194,7 @@ class Hunt:
             unused = ran.refused and trial.release == self._hunted.subject.release
         if unused:
             agenda.drop(trial.variant)
-        elif not trial.plan.nemeses and any(map(_excludes_nobody, seen)):
+        elif not trial.plan.nemeses and any(map(_two_holders, seen)):
             agenda.settled(trial.variant)
         repeated = any(other is trial for other, _ in self._hunted.trials)
         if ran.starved and not any(one.promised for one in seen) and not repeated:
@@ -302,7 +302,7 @@ class Hunt:
         return next(ran.plan for _, ran in self._hunted.trials if ran.run == one.run)
 
 
-def _excludes_nobody(one: Occurrence) -> bool:
+def _two_holders(one: Occurrence) -> bool:
     return one.promised and one.prop == "mutual-exclusion"
 
 
