@@ -26,8 +26,9 @@ SHORT_NS = 20 * MILLISECOND
 ROUNDS = 2
 NETWORK = "sim_network"
 """The option with the seed of the simulated network: randomness, not part of the plan's size."""
-KEPT = ("mutant", NETWORK)
-"""Options that are kept: the planted bug, and the seed of the network."""
+KEPT = ("mutant", "library", NETWORK)
+"""Options that are kept: the planted bug, the library under test (without it the plan is one of the
+servers' own client, whose options are others), and the seed of the network."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

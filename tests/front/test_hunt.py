@@ -92,6 +92,33 @@ def test_what_shows_most_about_a_lock_comes_first() -> None:
     assert first(of("kubernetes"), 2)[1][0] == "silent-holder"
 
 
+def test_a_lock_with_fencing_tokens_is_used_with_them_first() -> None:
+    go = of("deb:golang-etcd-server-dev")
+    looks = [plan.options.get("tokens") for _, _, plan in first(go, 3)]
+    assert looks == [None, "revision", "header"]
+    later = [plan.options.get("tokens") for _, _, plan in first(go, 12)[3:]]
+    assert later == ["header"] * 9  # the package's own response, without a second read
+
+
+def test_a_way_of_use_with_two_holders_without_faults_is_not_used_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def run(plan: Plan, number: int) -> Ran:
+        zero = plan.options.get("expire") == "zero"
+        late = seen_in(f"run-{number}", prop="orphan-freedom")
+        shown = (seen_in(f"run-{number}"),) if zero else (late,)
+        return Ran(plan=plan, run=f"run-{number}", seen=shown, tested=True, grants=9)
+
+    hunted = hunted_with(monkeypatch, run, limit=60)
+    used = [trial.variant.options.get("expire") for trial, _ in hunted.trials]
+    assert used[2] == "zero" and used.count("zero") <= 2  # with asyncio it is another way of use
+    assert used.count("none") > 10
+    # The only way of use is kept, whatever it shows.
+    agenda = Agenda(of("redlock-py"), 1)
+    agenda.settled(agenda.left()[0])
+    assert len(agenda.left()) == 1
+
+
 def test_a_way_of_use_that_grants_nothing_is_dropped() -> None:
     agenda = Agenda(of("python-redis-lock"), 1)
     assert len(agenda.left()) == 4
@@ -371,14 +398,20 @@ def test_an_interrupted_hunt_keeps_what_it_found(monkeypatch: pytest.MonkeyPatch
     assert "interrupted" in table.head(hunted)
 
 
-def test_a_run_without_a_verdict_for_lack_of_processor_time_is_repeated_once(
+def test_a_run_without_a_verdict_for_lack_of_processor_time_is_repeated_once_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def run(plan: Plan, number: int) -> Ran:
-        return Ran(plan=plan, run=f"run-{number}", starved=number < 3, grants=1)
+        # A limit that was never promised is no reason to leave it at that.
+        limit = (seen_in(f"run-{number}", promised=False),)
+        return Ran(plan=plan, run=f"run-{number}", seen=limit, starved=number < 3, grants=1)
 
-    numbers = [trial.number for trial, _ in hunted_with(monkeypatch, run, limit=5).trials]
-    assert numbers == [1, 1, 2, 3, 4]
+    # Other processes may have ended when the first pass is over.
+    last = 4 + len(SITUATIONS)
+    numbers = [trial.number for trial, _ in hunted_with(monkeypatch, run, limit=last + 5).trials]
+    assert numbers[: last + 1] == [*range(1, last + 2)]
+    assert numbers[last + 1 : last + 3] == [1, 2]
+    assert len({*numbers}) == len(numbers) - 2
 
 
 def test_a_run_that_was_not_executed_is_counted_and_shows_nothing(
@@ -396,6 +429,32 @@ def test_a_run_that_was_not_executed_is_counted_and_shows_nothing(
     table.show(hunted)
     said = capsys.readouterr().out
     assert "12 runs: no such server" in said and "too little processor time in 1 of 13" in said
+
+
+def test_a_row_names_a_run_of_each_situation_that_showed_it(capsys: Capture) -> None:
+    lost, cancelled, again = (
+        seen_in("a", situation="lost-replies"),
+        seen_in("b", situation="cancelled-calls", faults=("cancel",)),
+        seen_in("c", situation="cancelled-calls", faults=("cancel",)),
+    )
+    hunted = Hunted(subject=of("redis"), seed=1, budget_ns=SECOND)
+    hunted.found = findings.distinct([lost, cancelled, again])
+    table.show(hunted)
+    said = capsys.readouterr().out
+    assert "report    a/report.html\n   also in   cancelled-calls: b/report.html" in said
+    assert "c/report" not in said
+    (found,) = hunted.found
+    assert table.by_situation(found) == {"lost-replies": "a", "cancelled-calls": "b"}
+
+
+def test_a_plan_that_cannot_be_shrunk_does_not_end_the_hunt(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def refused(*_: object) -> None:
+        raise UsageError("redis: unknown option expire")
+
+    monkeypatch.setattr("holdfast.engine.shrinker.shrink_within", refused)
+    assert trying.shrink(Plan(system="redis"), seen_in("a"), SECOND, tmp_path) is None
 
 
 def test_the_search_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,9 +20,13 @@ OTHER_RELEASE_IN = 3
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Trial:
-    """One run of a hunt: its plan, with the situation, the way of use and the release of it."""
+    """One run of a hunt: its plan, with the situation, the way of use and the release of it.
+
+    turn   how often all situations had been tried before: 0 in the first pass
+    """
 
     number: int
+    turn: int
     situation: str
     variant: Variant
     release: str
@@ -47,6 +51,12 @@ class Agenda:
         if variant not in self._dropped:
             self._dropped.append(variant)
 
+    def settled(self, variant: Variant) -> None:
+        """No further run with this way of use, unless it is the last one: two clients held
+        one lock even without faults, so that every other run with it would show the same."""
+        if len(self.left()) > 1:
+            self.drop(variant)
+
     def left(self) -> list[Variant]:
         """The ways of use that were not dropped."""
         return [one for one in self._subject.variants if one not in self._dropped]
@@ -57,7 +67,7 @@ class Agenda:
         first = next(iter(self._situations))
         for variant in self._subject.variants:
             if len(variant.options) < FIRST_LOOK:
-                yield self._trial(first, variant, under_test)
+                yield self._trial(first, variant, under_test, 0)
         rng = seeds.stream(self._seed, "hunt", "order")
         others = [name for name in self._subject.releases if name != under_test] or [under_test]
         bounds = {variant.bound for variant in self._subject.variants}
@@ -73,7 +83,7 @@ class Agenda:
                     continue
                 other = turn > 0 and rng.randrange(OTHER_RELEASE_IN) == 0
                 release = rng.choice(others) if other else under_test
-                yield self._trial(name, fitting[turn % len(fitting)], release)
+                yield self._trial(name, fitting[turn % len(fitting)], release, turn)
             turn += 1
 
     def _fitting(self, name: str) -> list[Variant]:
@@ -81,15 +91,20 @@ class Agenda:
         situation = self._situations[name]
         fitting = [one for one in self.left() if one.suits(situation, python=self._subject.python)]
         # A stable sort: among equals the one nearest to the default comes first.
-        return sorted(fitting, key=lambda one: -_preferred(one, situation.prefers))
+        return sorted(fitting, key=lambda one: _preferred(one, situation.prefers), reverse=True)
 
-    def _trial(self, name: str, variant: Variant, release: str) -> Trial:
+    def _trial(self, name: str, variant: Variant, release: str, turn: int) -> Trial:
         self._number += 1
         rng = seeds.stream(self._seed, "hunt", "run", self._number)
         options = {"library": self._subject.library(release), **variant.given()}
         plan = self._situations[name].plan(rng, variant.system, options)
         return Trial(
-            number=self._number, situation=name, variant=variant, release=release, plan=plan
+            number=self._number,
+            turn=turn,
+            situation=name,
+            variant=variant,
+            release=release,
+            plan=plan,
         )
 
 
@@ -119,9 +134,9 @@ def runnable(
     return kept, refused
 
 
-def _preferred(variant: Variant, prefers: Mapping[str, str]) -> int:
-    """The number of preferred values that it has."""
-    return len(prefers.items() & variant.options.items())
+def _preferred(variant: Variant, prefers: Mapping[str, str]) -> tuple[int, int]:
+    """The number of preferred values that it has, and whether its fencing tokens can be judged."""
+    return len(prefers.items() & variant.options.items()), variant.tokens
 
 
 def at_release(plan: Plan, library: str) -> Plan:

@@ -21,7 +21,7 @@ from holdfast.hunting.situations import SITUATIONS, Situation
 from holdfast.hunting.subject import Subject
 from holdfast.hunting.trying import Ran, Smaller
 
-RESERVED, RESERVED_EACH = 0.5, 0.2
+RESERVED, RESERVED_EACH = 0.4, 0.15
 """Part of the budget that is kept for the work on findings, at most and for each of them. While
 nothing was found the search goes on."""
 BISECT = 0.9
@@ -107,6 +107,7 @@ class Hunt:
         self._hunted, self._out, self._pool, self._tell = hunted, out, pool, tell
         self._processes, self._limit = processes, limit
         self._starved: list[Trial] = []
+        self._passed = False
         self._begun = time.monotonic()
         self._arounds_s = deque([AROUND_S], LATEST)
 
@@ -156,13 +157,19 @@ class Hunt:
 
     def _next(self, waiting: Iterator[Trial], agenda: Agenda) -> Trial | None:
         """The next run that fits; None if none of the following ones does."""
-        for trial in itertools.chain(self._repeats(), itertools.islice(waiting, LOOKAHEAD)):
+        for trial in self._following(waiting):
             if trial.variant in agenda.left() and self._fits(trial.plan, self._part()):
                 return trial
         return None
 
-    def _repeats(self) -> Iterator[Trial]:
-        """Runs that are repeated with fewer at once: the CPU was too busy for a verdict."""
+    def _following(self, waiting: Iterator[Trial]) -> Iterator[Trial]:
+        """The first pass over the situations; then runs are repeated for which the CPU was too
+        busy, as other processes may have ended meanwhile; then the other runs."""
+        while self._starved and self._passed:
+            yield self._starved.pop(0)
+        for trial in itertools.islice(waiting, LOOKAHEAD):
+            self._passed = trial.turn > 0
+            yield trial
         while self._starved:
             yield self._starved.pop(0)
 
@@ -187,8 +194,10 @@ class Hunt:
             unused = ran.refused and trial.release == self._hunted.subject.release
         if unused:
             agenda.drop(trial.variant)
+        elif not trial.plan.nemeses and any(map(_two_holders, seen)):
+            agenda.settled(trial.variant)
         repeated = any(other is trial for other, _ in self._hunted.trials)
-        if ran.starved and not seen and not repeated:
+        if ran.starved and not any(one.promised for one in seen) and not repeated:
             self._starved.append(trial)
             self._processes = max(1, self._processes - 1)
         self._hunted.trials.append((trial, ran))
@@ -291,6 +300,10 @@ class Hunt:
     def _plan_of(self, one: Occurrence) -> Plan:
         """The complete plan of the run that showed it."""
         return next(ran.plan for _, ran in self._hunted.trials if ran.run == one.run)
+
+
+def _two_holders(one: Occurrence) -> bool:
+    return one.promised and one.prop == "mutual-exclusion"
 
 
 def _line(trial: Trial, ran: Ran, new: int) -> str:

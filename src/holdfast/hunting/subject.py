@@ -28,12 +28,15 @@ class Variant:
     api     the interface in use, as the library's row names it
     elects  a candidate cannot withdraw, as in the library's row
     bound   what ends a hold besides a release, as in the library's row
+    tokens  place of its fencing tokens in the library's row, the last one being those that need
+            least of the client; 0: none
     """
 
     system: str
     api: str = ""
     bound: str = "lease"
     elects: bool = False
+    tokens: int = 0
     options: Mapping[str, str]
 
     @property
@@ -139,14 +142,22 @@ def _variants(system: str, row: LibraryRow | ProgramRow) -> list[Variant]:
     if isinstance(row, LibraryRow):
         axes = {"api": tuple(row.adapters), "way": row.ways, "expire": row.leases}
     else:
-        axes = {"api": row.apis}
+        axes = {"api": row.apis, "tokens": row.tokens}
     axes["renew"] = row.renewals
     elects = isinstance(row, LibraryRow) and row.elects
     found = []
     for values in itertools.product(*axes.values()):
         pairs = dict(zip(axes, values, strict=True))
         apart = {name: value for name, value in pairs.items() if value != axes[name][0]}
+        tokens = axes["tokens"].index(pairs["tokens"]) if "tokens" in axes else 0
         found.append(
-            Variant(system=system, api=pairs["api"], bound=row.bound, elects=elects, options=apart)
+            Variant(
+                system=system,
+                api=pairs["api"],
+                bound=row.bound,
+                elects=elects,
+                tokens=tokens,
+                options=apart,
+            )
         )
     return sorted(found, key=lambda variant: len(variant.options))

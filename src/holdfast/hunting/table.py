@@ -62,6 +62,14 @@ def also_words(found: Found) -> str:
     return found.first.name + ("" if found.first.promised else " (never promised)")
 
 
+def by_situation(found: Found) -> dict[str, str]:
+    """Situation -> the first run of it that showed the finding: several bugs may give one row."""
+    runs: dict[str, str] = {}
+    for each in found.seen:
+        runs.setdefault(each.situation, each.run)
+    return runs
+
+
 def again(found: Found) -> str:
     """The command that repeats it."""
     return shlex.join(["holdfast", "replay", found.shrunk or found.first.run])
@@ -86,6 +94,9 @@ def show(hunted: Hunted) -> None:
             say(f"   shrunk    {found.size}")
         click.echo(f"   again     {again(found)}")
         click.echo(f"   report    {Path(one.run) / 'report.html'}")
+        for situation, run in by_situation(found).items():
+            if run != one.run:
+                click.echo(f"   also in   {situation}: {Path(run) / 'report.html'}")
     if hunted.left_out:
         names = ", ".join(hunted.left_out)
         reasons = "; ".join(dict.fromkeys(hunted.left_out.values()))
@@ -149,7 +160,8 @@ def _row(found: Found) -> dict[str, Json]:
             for other in found.also
         ],
         "seen": len(found.seen),
-        "situations": list(dict.fromkeys(each.situation for each in found.seen)),
+        "situations": list(by_situation(found)),
+        "runs": dict(by_situation(found)),
         "again": found.again,
         "of": found.runs,
         "releases": asdict(found.span) if found.span else None,

@@ -116,7 +116,7 @@ class Smaller:
 
 def shrink(plan: Plan, wanted: Occurrence, budget_ns: int, out: Path) -> Smaller | None:
     """Shrink the plan of a run within a budget, and write it beside the run. None if no smaller
-    plan was found in time."""
+    plan was found in time, or a candidate could not be executed: the hunt goes on."""
     shown = Shown(
         prop=wanted.prop,
         kind=wanted.kind,
@@ -124,8 +124,11 @@ def shrink(plan: Plan, wanted: Occurrence, budget_ns: int, out: Path) -> Smaller
         promised=wanted.promised,
         after_ns=wanted.after_ns,
     )
-    with _silent():
-        found = shrinker.shrink_within(plan, shown, budget_ns, out, "holdfast hunt")
+    try:
+        with _silent():
+            found = shrinker.shrink_within(plan, shown, budget_ns, out, "holdfast hunt")
+    except HoldfastError:
+        return None
     if found.best.plan == plan:
         return None
     file = Path(wanted.run) / SHRUNK
