@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.checkers.holds.leases import INF
-from holdfast.harness.core.case import Case
+from holdfast.harness.core.case import Case, mask
 from holdfast.harness.core.operations import NO_TOKEN, Op, Status
 from holdfast.harness.core.verdict import Promises
 
@@ -20,6 +20,8 @@ STATUSES = tuple(Status)
 
 SMALL = ("f", "mode", "status")
 """Columns that are compared and never added up."""
+RARE = ("tx", "rx", "err", "late", "spent", "writer", "row")
+"""Columns that are read once or twice: kept as int64 they would be a sixth of all memory."""
 Ints = npt.NDArray[np.int64]
 Indices = npt.NDArray[np.intp]
 Column = Sequence[int] | Mapping[int, int]
@@ -27,29 +29,44 @@ Column = Sequence[int] | Mapping[int, int]
 
 
 def column(case: Case, name: str) -> Ints:
-    """One column of the history as a contiguous array of int64, int8 of SMALL; memoised.
+    """One column of the history as a contiguous array of int64, int8 of SMALL; kept unless RARE.
 
-    Rows are a hundred bytes long: a scan of one column is faster on a contiguous copy.
+    Not to be changed: it may be the column of the history itself.
     """
     known: dict[str, Ints] = case.memo.setdefault("columns", {})
-    if name not in known:
-        width: Any = np.int8 if name in SMALL else np.int64
-        known[name] = case.history.rows[name].astype(width)
-    return known[name]
+    if name in known:
+        return known[name]
+    recorded = case.history.rows[name]
+    found: Ints = np.ascontiguousarray(recorded, np.dtype("i1" if name in SMALL else "i8")).view()
+    found.flags.writeable = False
+    if name not in RARE:
+        known[name] = found
+    return found
 
 
 def took(case: Case) -> Ints:
     """Duration of each call as its client measured it, ns; kernel timestamps do not shorten it."""
-    inv, ret = column(case, "t_inv"), column(case, "t_ret")
-    return ret - inv + column(case, "tx") + column(case, "rx")
+    rows = case.history.rows  # not `column`, which would keep wide copies of tx and rx
+    lasted = column(case, "t_ret") - column(case, "t_inv")
+    lasted += rows["tx"]
+    lasted += rows["rx"]
+    return lasted
+
+
+FEW_KINDS = 4
 
 
 def rows_of(case: Case, *ops: Op) -> Indices:
-    """Indices of the rows of these kinds, in order."""
-    kind = column(case, "f")
-    wanted = np.zeros(256, bool)
-    wanted[[int(op) for op in ops]] = True
-    return np.flatnonzero(wanted[kind])
+    """Indices of the rows of these kinds, in order. Not to be changed: those of few kinds, which
+    several checkers ask for, are kept with the case."""
+    known: dict[tuple[Op, ...], Indices] = case.memo.setdefault("rows_of", {})
+    if ops in known:
+        return known[ops]
+    found: Indices = np.flatnonzero(mask(ops)[column(case, "f")])
+    found.flags.writeable = False
+    if len(ops) <= FEW_KINDS:
+        known[ops] = found
+    return found
 
 
 class Log:

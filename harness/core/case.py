@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -15,18 +15,177 @@ from holdfast.harness.core.operations import ROW_FIELDS, Op
 from holdfast.harness.core.starved import Starved
 from holdfast.harness.core.verdict import Promises, PropertyVerdict
 
-Rows = npt.NDArray[np.void]
+Column = npt.NDArray[np.int64]
+"""of a history: of int64, or of another type of whole numbers, as MERGED_DTYPE says"""
+
+
+class Columns:
+    """Rows by column: `rows["f"]` is a column, `rows[3]` one row, `rows[mask]` some of the rows.
+
+    Checkers scan few columns of many rows: 8 bytes a row, where a structured array has to be walked
+    in steps of a hundred. Reading is that of a structured array.
+
+    A selection (mask, indices or slice) gathers a column when it is first read; its columns are
+    copies, those of a slice are views.
+
+    columns   arrays of equal length, by name, in the order of `dtype`
+    """
+
+    def __init__(self, dtype: np.dtype[np.void], columns: Mapping[str, Column]) -> None:
+        self.dtype = dtype
+        self._columns = dict(columns)
+        self._of: Columns | None = None
+        self._chosen: npt.NDArray[np.intp] | slice = slice(None)
+        self._length = len(next(iter(self._columns.values())))
+
+    @classmethod
+    def _selected(cls, of: Columns, chosen: slice | npt.ArrayLike) -> Columns:
+        rows = cls.__new__(cls)
+        rows.dtype, rows._columns, rows._of = of.dtype, {}, of
+        if isinstance(chosen, slice):
+            rows._chosen, rows._length = chosen, len(range(*chosen.indices(len(of))))
+        else:
+            places = np.asarray(chosen)
+            if places.dtype == bool:
+                places = np.flatnonzero(places)
+            rows._chosen, rows._length = places.astype(np.intp, copy=False), len(places)
+        return rows
+
+    def __len__(self) -> int:
+        return self._length
+
+    @overload
+    def __getitem__(self, key: str) -> Column: ...
+    @overload
+    def __getitem__(self, key: int | np.integer) -> Row: ...
+    @overload
+    def __getitem__(self, key: slice | npt.NDArray[np.generic]) -> Columns: ...
+    @overload
+    def __getitem__(self, key: list[str]) -> npt.NDArray[np.void]: ...
+    @overload
+    def __getitem__(self, key: list[int]) -> Columns: ...
+    def __getitem__(self, key: object) -> object:
+        if isinstance(key, str):
+            found = self._columns.get(key)
+            if found is None:
+                if self._of is None:
+                    raise KeyError(key)
+                found = self._columns[key] = self._of[key][self._chosen]
+            return found
+        if isinstance(key, int | np.integer):
+            return Row(self, int(key))
+        if isinstance(key, list) and key and isinstance(key[0], str):
+            return np.asarray(self)[key]
+        return Columns._selected(self, key)  # type: ignore[arg-type]
+
+    def __setitem__(self, name: str, values: npt.ArrayLike) -> None:
+        self[name][...] = values
+
+    def fill(self, part: Columns) -> None:
+        """Makes these rows equal to others, as many."""
+        for name in self.dtype.names or ():
+            self[name] = part[name]
+
+    def __iter__(self) -> Iterator[Row]:
+        return (Row(self, at) for at in range(len(self)))
+
+    def __array__(
+        self, dtype: np.dtype[np.void] | None = None, copy: bool | None = None
+    ) -> npt.NDArray[np.void]:
+        made = np.empty(len(self), self.dtype)
+        for name in self.dtype.names or ():
+            made[name] = self[name]
+        return made if dtype is None else made.astype(dtype)
+
+    def copy(self) -> Columns:
+        """The same rows; a change of the copy does not change these."""
+        return Columns(self.dtype, {name: self[name].copy() for name in self.dtype.names or ()})
+
+    def tolist(self) -> list[tuple[int, ...]]:
+        """Every row as a tuple of its numbers."""
+        columns = (self[name].tolist() for name in self.dtype.names or ())
+        return list(zip(*columns, strict=True))
+
+    def shortened(self, rows: int) -> Columns:
+        """These rows without those from a number on."""
+        self._columns = {name: column[:rows] for name, column in self._columns.items()}
+        self._length = rows
+        return self
+
+    def sorted_by(self, order: npt.NDArray[np.intp]) -> Columns:
+        """The rows in another order. These here are gone: their columns are freed one by one."""
+        made = {}
+        for name in self.dtype.names or ():
+            column = self[name]
+            del self._columns[name]
+            made[name] = column[order]
+        return Columns(self.dtype, made)
+
+
+class Row:
+    """One row of `Columns`: `row["t_inv"]` is a number of the column's type."""
+
+    __slots__ = ("_at", "_rows")
+
+    def __init__(self, rows: Columns, at: int) -> None:
+        if not -len(rows) <= at < len(rows):
+            raise IndexError(at)
+        self._rows, self._at = rows, at
+
+    def __getitem__(self, name: str) -> Any:
+        return self._rows[name][self._at]
+
+    def __setitem__(self, name: str, value: int) -> None:
+        self._rows[name][self._at] = value
+
+    @property
+    def dtype(self) -> np.dtype[np.void]:
+        return self._rows.dtype
+
+    def tolist(self) -> tuple[int, ...]:
+        """Its numbers, in the order of the columns."""
+        return tuple(self[name].item() for name in self.dtype.names or ())
+
+
+Rows = npt.NDArray[np.void] | Columns
+"""Rows of MERGED_DTYPE: what was read from files by column, a structured array is as good."""
 
 MERGED_DTYPE = np.dtype([*ROW_FIELDS, ("writer", "<u2"), ("row", "<u4")])
 """A row of a merged history: `key` and `err` (and `res` of LOST and CLOSED) index
 History.strings; `writer` and `row` say where it came from."""
 
 
+def by_column(rows: npt.NDArray[np.void] | Columns) -> Columns:
+    """The same rows by column; what is so already stays as it is."""
+    if isinstance(rows, Columns):
+        return rows
+    return Columns(rows.dtype, {name: rows[name] for name in rows.dtype.names or ()})
+
+
+def room(dtype: np.dtype[np.void], rows: int) -> Columns:
+    """Columns without content for a number of rows."""
+    return Columns(dtype, {name: np.empty(rows, dtype[name]) for name in dtype.names or ()})
+
+
+def stacked(dtype: np.dtype[np.void], parts: Sequence[Columns]) -> Columns:
+    """The rows of all parts, one after the other."""
+    names = dtype.names or ()
+    return Columns(dtype, {name: np.concatenate([part[name] for part in parts]) for name in names})
+
+
+def mask(ops: Iterable[int]) -> npt.NDArray[np.bool_]:
+    """For each byte whether it is one of these numbers: `mask(ops)[kind]` is faster than
+    `np.isin` on many rows."""
+    found = np.zeros(256, bool)
+    found[[int(op) for op in ops]] = True
+    return found
+
+
 @dataclass(frozen=True, kw_only=True)
 class History:
     """All rows of a run in order of t_inv (ties: writer, then row).
 
-    rows      structured array of MERGED_DTYPE; witnesses are indices into it
+    rows      all rows, as `Rows`; witnesses are indices into it
     strings   one table for the whole run; index 0 is the empty string
     writers   names of the writers, by `writer` number
     problems  why the log may be incomplete, one sentence each; empty if complete

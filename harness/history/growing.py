@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.harness.core.case import Rows
+from holdfast.harness.core.case import MERGED_DTYPE, stacked
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.operations import ROW_BYTES, Op, Status
@@ -33,6 +33,8 @@ _GRANTS = (Op.ACQUIRE, Op.TRY)
 _ENDS = (Op.RELEASE, Op.LOST)
 
 Numbers = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.void]
+"""as recorded: of ROW_DTYPE"""
 
 
 @dataclass
@@ -123,7 +125,8 @@ class Growing:
                 for column in ("tx", "rx", "flags"):
                     part[column] = 0
                 parts.append(reader.cut(part, cut_ns))
-        return reader.recording(parts, table, metas, dict.fromkeys(metas, 0), [])
+        rows = stacked(MERGED_DTYPE, parts)
+        return reader.recording(rows, table, metas, dict.fromkeys(metas, 0), [])
 
 
 def _stable(path: Path, at: int, count: int) -> Rows:

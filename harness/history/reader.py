@@ -6,13 +6,24 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.harness.core.case import MERGED_DTYPE, History, Rows
+from holdfast.harness.core.case import (
+    MERGED_DTYPE,
+    Column,
+    Columns,
+    History,
+    Rows,
+    by_column,
+    mask,
+    room,
+    stacked,
+)
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.operations import NO_TOKEN, ROW_BYTES, ROW_FIELDS, Op, Status
@@ -40,6 +51,8 @@ LAST_NS = 1 << 61
 
 ROW_DTYPE = np.dtype([*ROW_FIELDS])
 assert ROW_DTYPE.itemsize == ROW_BYTES
+SAYS_WHY = mask((Op.LOST, Op.CLOSED))
+ASKS, KNOWN = mask((Op.ACQUIRE, Op.TRY, Op.PROBE)), mask(Op)
 _NAME = re.compile(r"(?!\.)[\w.+-]{1,200}")
 """Name of a writer; files beside the segments have it too."""
 
@@ -141,29 +154,33 @@ def _head(path: Path) -> tuple[bytes, int]:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def rows_at(path: Path, at: int, count: int) -> Rows:
+def rows_at(path: Path, at: int, count: int) -> npt.NDArray[np.void]:
     """Up to `count` rows of a segment from byte `at` on; fewer if it has fewer by now."""
     try:
         with files.opened(path.parent.parent, f"{path.parent.name}/{path.name}") as file:
             raw = os.pread(file, count * ROW_BYTES, at)
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
-    rows: Rows = np.frombuffer(raw[: len(raw) // ROW_BYTES * ROW_BYTES], ROW_DTYPE)
+    rows: npt.NDArray[np.void]
+    rows = np.frombuffer(raw[: len(raw) // ROW_BYTES * ROW_BYTES], ROW_DTYPE)
     return rows
 
 
-def read_rows(header: Header) -> Rows:
-    """All rows of one segment, including those never begun (status EMPTY)."""
+def read_rows(header: Header) -> npt.NDArray[np.void]:
+    """All rows of one segment, including those never begun (status EMPTY).
+
+    Of a file that has grown since its header was read, only what it had then.
+    """
     path = header.path
     name = f"{path.parent.name}/{path.name}"
     raw = np.frombuffer(files.read(path.parent.parent, name, MOST_BYTES), np.uint8)
-    raw = raw[HEADER_BYTES:]
+    raw = raw[HEADER_BYTES : header.bytes]
     if header.rows is not None and len(raw) < header.rows * ROW_BYTES:
         raise UsageError(
             f"{header.path}: {len(raw) // ROW_BYTES} of the {header.rows} rows that its writer"
             " recorded; copy the run directory again"
         )
-    rows: Rows = raw[: len(raw) // ROW_BYTES * ROW_BYTES].view(ROW_DTYPE)
+    rows: npt.NDArray[np.void] = raw[: len(raw) // ROW_BYTES * ROW_BYTES].view(ROW_DTYPE)
     return rows
 
 
@@ -182,27 +199,40 @@ def load(directory: Path) -> Recording:
     if not by_writer:
         raise UsageError(f"{directory}: no *.seg files; expected a run directory of Holdfast")
     table = Strings()
-    parts, metas, states, problems = [], {}, {}, []
+    metas, states, problems = {}, {}, []
+    # What is read goes straight to its place: parts that are joined later take as much once more.
+    every = chain.from_iterable(by_writer.values())
+    space, bounds = room(MERGED_DTYPE, sum(map(_at_most, every))), [0]
     for number, (writer, headers) in enumerate(by_writer.items()):
         headers.sort(key=lambda header: header.first_row)
         problems += _gaps(writer, headers)
         numbers = table.add(read_strings(directory / f"{writer}.strings"))
         for header in headers:
             part = merge_form(header, read_rows(header), number, numbers)
-            parts.append(narrowed(part, headers[0].stamps_ns))
+            begin, end = bounds[-1], bounds[-1] + len(part)
+            space[begin:end].fill(narrowed(part, headers[0].stamps_ns))
+            bounds.append(end)
         metas[writer] = headers[0].meta
         states[writer] = headers[0].state
     clocks = host_clocks.read(directory.parent / host_clocks.FILE)
     starved = _starved(directory.parent, clocks)
     if clocks is None:
-        return replace(recording(parts, table, metas, states, problems), starved=starved)
-    parts, told, problems = widened(parts, metas, clocks, problems)
+        whole = recording(space.shortened(bounds[-1]), table, metas, states, problems)
+        return replace(whole, starved=starved)
+    parts, told, problems = widened(
+        [space[begin:end] for begin, end in pairwise(bounds)], metas, clocks, problems
+    )
     return replace(
-        recording(parts, table, metas, states, problems),
+        recording(stacked(MERGED_DTYPE, parts), table, metas, states, problems),
         clocks=told,
         starved=starved,
         error_ns=max((one.error_ns for one in told.values()), default=0),
     )
+
+
+def _at_most(header: Header) -> int:
+    """Number of rows that a segment can have, by its size."""
+    return max(0, header.bytes - HEADER_BYTES) // ROW_BYTES
 
 
 def _starved(run_dir: Path, clocks: host_clocks.HostClocks | None) -> tuple[Starved, ...]:
@@ -231,11 +261,11 @@ def _on_our_clock(one: Starved, clocks: host_clocks.HostClocks | None) -> Starve
 
 
 def widened(
-    parts: Sequence[Rows],
+    parts: Sequence[Columns],
     metas: Mapping[str, Mapping[str, Json]],
     clocks: host_clocks.HostClocks,
     problems: Sequence[str],
-) -> tuple[list[Rows], dict[str, ClockSummary], list[str]]:
+) -> tuple[list[Columns], dict[str, ClockSummary], list[str]]:
     """The same rows as intervals of the driver's clock, cut where a host's record is missing.
 
     Also returns the summary of each host's clock, and all problems.
@@ -264,13 +294,13 @@ def widened(
     return kept, told, [*problems, *clocks.problems(errors)]
 
 
-def cut(rows: Rows, cut_ns: int) -> Rows:
+def cut(rows: Rows, cut_ns: int) -> Columns:
     """What had been recorded by a time, as new rows: without later ones, and without later
     returns."""
     at_once = np.isin(rows["f"], (Op.LOST, Op.CLOSED, Op.WAITING)) & (rows["t_ret"] > cut_ns)
-    rows = rows[(rows["t_inv"] <= cut_ns) & ~at_once]
-    without_return(rows, rows["t_ret"] > cut_ns)
-    return rows
+    kept: Columns = by_column(rows)[(rows["t_inv"] <= cut_ns) & ~at_once]
+    without_return(kept, kept["t_ret"] > cut_ns)
+    return kept
 
 
 def without_return(rows: Rows, which: npt.NDArray[np.bool_]) -> None:
@@ -302,32 +332,27 @@ def merge(writers: Sequence[Written]) -> Recording:
         )
         rows = np.frombuffer(written.rows, ROW_DTYPE)
         parts.append(merge_form(header, rows, number, table.add(written.strings[1:])))
-    return recording(parts, table, metas, dict.fromkeys(metas, 0), [])
+    return recording(stacked(MERGED_DTYPE, parts), table, metas, dict.fromkeys(metas, 0), [])
 
 
 def recording(
-    parts: Sequence[Rows],
+    rows: Columns,
     table: Strings,
     metas: Mapping[str, Mapping[str, Any]],
     states: Mapping[str, int],
     problems: Sequence[str],
 ) -> Recording:
-    """The history of all writers, in order of t_inv."""
+    """The history of all writers, in order of t_inv. Takes over the rows, which are in order of
+    writer and row."""
     nodes = {
         int(process): str(meta.get("node", writer))
         for writer, meta in metas.items()
         for process in meta.get("processes", ())
     }
-    # The parts are in order of writer and row, and a stable sort keeps that order for equal times.
-    order = np.argsort(np.concatenate([part["t_inv"] for part in parts]), kind="stable")
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    rows, first = np.empty(len(order), MERGED_DTYPE), 0
-    for part in parts:
-        rows[place[first : first + len(part)]] = part
-        first += len(part)
+    # A stable sort keeps the order of writer and row for equal times.
+    order = np.argsort(rows["t_inv"], kind="stable")
     history = History(
-        rows=rows,
+        rows=rows.sorted_by(order),
         strings=table.strings,
         writers=tuple(metas),
         problems=tuple(problems),
@@ -395,36 +420,43 @@ def _fits(directory: Path, headers: Sequence[Header]) -> None:
         )
 
 
-def merge_form(header: Header, rows: Rows, writer: int, numbers: npt.NDArray[np.int64]) -> Rows:
-    """Rows of one segment with the run's string numbers, checked for damage."""
-    kept = np.flatnonzero(rows["status"] != Status.EMPTY)
-    rows = rows[kept]
-    told = np.isin(rows["f"], (Op.LOST, Op.CLOSED))
-    asks = np.isin(rows["f"], (Op.ACQUIRE, Op.TRY, Op.PROBE))
-    damage = (
-        (rows["status"] > max(Status))
-        | ~np.isin(rows["f"], [int(op) for op in Op])
-        | (asks & (rows["attempt"] <= 0))  # every acquire begins an attempt: see `COLUMNS`
-        | (rows["t_inv"] < 0)
-        | (np.maximum(rows["t_inv"], rows["t_ret"]) >= LAST_NS)
-        | ((rows["status"] > Status.INVOKED) & (rows["t_ret"] < rows["t_inv"]))
-        | (rows["key"] >= len(numbers))
-        | (rows["err"] >= len(numbers))
-        | (told & ((rows["res"] < 0) | (rows["res"] >= len(numbers))))
-    )
+def merge_form(
+    header: Header, rows: npt.NDArray[np.void], writer: int, numbers: npt.NDArray[np.int64]
+) -> Columns:
+    """Rows of one segment with the run's string numbers, by column, checked for damage."""
+    begun = rows["status"] != Status.EMPTY
+    whole = bool(begun.all())
+    kept = np.arange(len(rows)) if whole else np.flatnonzero(begun)
+    columns = {name: rows[name].copy() if whole else rows[name][kept] for name, _ in ROW_FIELDS}
+    told = SAYS_WHY[columns["f"]]
+    damage = _damaged(columns, told, len(numbers))
     if damage.any():
         at = int(kept[np.argmax(damage)])
         raise UsageError(
             f"{header.path}: row {at} (byte {HEADER_BYTES + at * ROW_BYTES}) is damaged;"
             " copy the run directory again"
         )
-    merged = np.empty(len(rows), MERGED_DTYPE)
-    for name, _ in ROW_FIELDS:
-        merged[name] = rows[name]
     # A segment numbers its texts by itself: its text 2 may be the run's text 17, numbers[2].
-    merged["key"] = numbers[rows["key"]]
-    merged["err"] = numbers[rows["err"]]
-    merged["res"][told] = numbers[rows["res"][told]]
-    merged["writer"] = writer
-    merged["row"] = kept + header.first_row
-    return merged
+    for name in ("key", "err"):
+        columns[name] = numbers.astype(MERGED_DTYPE[name])[columns[name]]
+    columns["res"][told] = numbers[columns["res"][told]]
+    columns["writer"] = np.full(len(kept), writer, MERGED_DTYPE["writer"])
+    columns["row"] = (kept + header.first_row).astype(MERGED_DTYPE["row"])
+    return Columns(MERGED_DTYPE, columns)
+
+
+def _damaged(
+    columns: Mapping[str, Column], told: npt.NDArray[np.bool_], texts: int
+) -> npt.NDArray[np.bool_]:
+    """Which rows no writer can have written. told: rows whose `res` is a text; texts: how many."""
+    inv, ret, status, kind = (columns[name] for name in ("t_inv", "t_ret", "status", "f"))
+    damage: npt.NDArray[np.bool_] = (status > max(Status)) | ~KNOWN[kind]
+    # Every acquire begins an attempt: see `COLUMNS`.
+    damage |= ASKS[kind] & (columns["attempt"] <= 0)
+    damage |= (inv < 0) | (inv >= LAST_NS) | (ret >= LAST_NS)
+    damage |= (status > Status.INVOKED) & (ret < inv)
+    damage |= (columns["key"] >= texts) | (columns["err"] >= texts)
+    if told.any():
+        res = columns["res"]
+        damage |= told & ((res < 0) | (res >= texts))
+    return damage

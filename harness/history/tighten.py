@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from holdfast.harness.core.case import Rows
+from holdfast.harness.core.case import Columns, Rows, mask
 from holdfast.harness.core.operations import CAME, LEFT, Op, Status
 from holdfast.harness.verdicts.evidence import Narrowed
 
 LOCK_CALLS = (Op.ACQUIRE, Op.TRY, Op.PROBE, Op.RENEW, Op.RELEASE)
 CALLS = (*LOCK_CALLS, Op.READ, Op.WRITE)
+IS_CALL, IS_LOCK_CALL = mask(CALLS), mask(LOCK_CALLS)
 
 
-def narrowed(rows: Rows, until_ns: int) -> Rows:
+def narrowed(rows: Columns, until_ns: int) -> Columns:
     """The same rows, from the sending of their request to the arrival of its response, where known.
 
     Timestamps count in rows that were over by until_ns. Otherwise, or if they contradict the call
@@ -20,6 +21,10 @@ def narrowed(rows: Rows, until_ns: int) -> Rows:
     """
     flags = rows["flags"] & (LEFT | CAME)
     flags[(rows["t_ret"] == 0) | (rows["t_ret"] > until_ns)] = 0
+    if not flags.any():
+        for column in ("tx", "rx", "flags"):
+            rows[column] = 0
+        return rows
     tx = np.where(flags & LEFT, rows["tx"], 0).astype(np.int64)
     rx = np.where(flags & CAME, rows["rx"], 0).astype(np.int64)
     # A call from 10 to 20 with 3 before its sending and 2 after its response's arrival becomes 13
@@ -35,11 +40,10 @@ def narrowed(rows: Rows, until_ns: int) -> Rows:
 def share(rows: Rows) -> Narrowed:
     """The number of calls that returned, of those with kernel timestamps at both edges, the same
     for calls to the lock only, and why not all of these have them."""
-    # Columns of one byte each: a copy of the rows themselves would be 96 bytes a call.
     status, kind, flags = rows["status"], rows["f"], rows["flags"]
-    calls = ((status == Status.OK) | (status == Status.NOT_OWNER)) & np.isin(kind, CALLS)
+    calls = ((status == Status.OK) | (status == Status.NOT_OWNER)) & IS_CALL[kind]
     stamped = calls & ((flags & (LEFT | CAME)) == LEFT | CAME)
-    lock = calls & np.isin(kind, LOCK_CALLS)
+    lock = calls & IS_LOCK_CALL[kind]
     of_lock, both_of_lock = int(lock.sum()), int((stamped & lock).sum())
     why = ""
     if of_lock and not flags[calls].any():

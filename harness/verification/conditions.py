@@ -149,10 +149,12 @@ class Conditions:
         """Per lock the acquires that were certainly granted."""
         if self._grants is None:
             status, key, known = self.rows.status, self.rows.key, self.run.known
-            asked = self.rows.of_kinds(*ASKS)
+            attempt, followed = self.rows.attempt, self.run.followed()
             self._grants = defaultdict(list)
-            for at in [at for at in asked if status[at] == OK or known(at) >= 0]:
-                self._grants[key[at]].append(at)
+            for at in self.rows.of_kinds(*ASKS):
+                # Only a row that follows can prove a grant of unknown outcome.
+                if status[at] == OK or (attempt[at] in followed and known(at) >= 0):
+                    self._grants[key[at]].append(at)
             self._grants.default_factory = None  # from now on a lock without grants is no key
         return self._grants
 

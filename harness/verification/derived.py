@@ -7,7 +7,7 @@ used, so that their errors are not repeated. Standard library only.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import cache
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -46,6 +46,7 @@ class ByAttempt:
     """Rows of some kinds by their attempt. Most attempts have one: only the others get a list.
 
     several   the rows of each attempt that has more than one, in order of their calls
+    attempts  every attempt that has one
     """
 
     def __init__(self, rows: Rows, kinds: Sequence[int]) -> None:
@@ -62,6 +63,10 @@ class ByAttempt:
         for attempt, group in self.several.items():
             group.append(self._last[attempt])
             group.sort(key=rows.t_inv.__getitem__)
+
+    @property
+    def attempts(self) -> Container[int]:
+        return self._last
 
     def of(self, attempt: int) -> Sequence[int]:
         """The rows of an attempt, in order of their calls."""
@@ -117,9 +122,16 @@ class Run:
     def following(self, a: int) -> Sequence[int]:
         """Rows of the attempt that began with row `a`, in order of their calls, without those that
         say that it waits."""
+        return self._follows().of(self.rows.attempt[a])
+
+    def _follows(self) -> ByAttempt:
         if self._followed is None:
             self._followed = ByAttempt(self.rows, (RENEW, RELEASE, LOST, CLOSED))
-        return self._followed.of(self.rows.attempt[a])
+        return self._followed
+
+    def followed(self) -> Container[int]:
+        """The attempts with rows of `following`."""
+        return self._follows().attempts
 
     def waiting(self, a: int) -> Sequence[int]:
         """Rows that say that the attempt which began with row `a` waits, in order."""
@@ -203,11 +215,10 @@ class Run:
                 for at in rows.of_kinds(*ASKS)
                 if status[at] in (FAIL, NOT_OWNER)
             }
-            self.following(a)
-            assert self._followed is not None
+            follows = self._follows()
             # One response contradicts nothing.
-            for attempt in {**self._followed.several, **refused}:
-                said = [r for r in self._followed.of(attempt) if kinds[r] in (RENEW, RELEASE)]
+            for attempt in {**follows.several, **refused}:
+                said = [r for r in follows.of(attempt) if kinds[r] in (RENEW, RELEASE)]
                 if len(said) < 2 and attempt not in refused:
                     continue
                 ends = [r for r in said if status[r] == NOT_OWNER]

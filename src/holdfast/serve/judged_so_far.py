@@ -38,8 +38,8 @@ def so_far(run: RunDir) -> dict[str, Any]:
     recording = load_history(run.history)
     # Segments are read one after the other: without this, a release could be missed while the
     # grant that followed it is seen.
-    rows = cut(recording.history.rows, instant)
-    recording = replace(recording, history=replace(recording.history, rows=rows))
+    earlier = cut(recording.history.rows, instant)
+    recording = replace(recording, history=replace(recording.history, rows=earlier))
     case = case_so_far(run, manifest, recording, instant)
     checkers = {prop: load(catalogue.CHECKERS[prop]) for prop in case.asked}
     rows = case.history.rows

@@ -63,7 +63,8 @@ def really_lost(made: list[Write]) -> set[int]:
 def told(made: list[Write]) -> Case:
     """A contended run with two owners in turn in which the resource accepted these writes."""
     contended = history("1a?:db@0 1a+1@1 2a?:db@1.5 1r?@2 1r+@3 2a+2@4 2r?@5 2r+@6")
-    rows = [dict(zip(row.dtype.names, row.tolist(), strict=True)) for row in contended.rows]
+    names = contended.rows.dtype.names or ()
+    rows = [dict(zip(names, row.tolist(), strict=True)) for row in contended.rows]
     for n, write in enumerate(made):
         owner = 1 + write.op % 2
         rows.append(
