@@ -102,6 +102,20 @@ def overlaps(case: Case) -> Mapping[int, Sequence[Overlap]]:
     return found
 
 
+def disjoint(case: Case, key: int) -> bool:
+    """Whether no two holds on an ancestor chain with this lock overlap: a lock has one chain, one
+    of a hierarchy may be on several."""
+    if "overlapping" not in case.memo:
+        column = table(case).key
+        case.memo["overlapping"] = {
+            lock: None
+            for last, found in overlaps(case).items()
+            if found
+            for lock in np.unique(column[granted(case)[last]]).tolist()
+        }
+    return key not in case.memo["overlapping"]
+
+
 Disordered = tuple[Attempt, Attempt, bool]
 """(larger, smaller, proved): two grants by token; the hold of the smaller lasts beyond the time at
 which the larger was known. proved: its proofs alone show that."""

@@ -19,10 +19,10 @@ from holdfast.checkers.facts import legal_orders, witnesses
 from holdfast.checkers.facts.wording import drawn, known_row, lock_name, name, seconds
 from holdfast.checkers.holds.derive import Attempt
 from holdfast.checkers.holds.overlaps import (
+    disjoint,
     disordered,
     granted,
     inversions,
-    overlaps,
     proof_reach,
     reach,
     repeated,
@@ -62,16 +62,17 @@ def _inverted(case: Case, key: int) -> Iterator[tuple[Attempt, Attempt, bool]]:
     """(first, second, whether proofs or calls show it) in the only order in which the two can have
     held one after the other.
 
-    Not by holds if the run shows this lock held twice at once: then they do not show which came
-    first. By leases only if it is promised that no grant falls within one.
+    Not by holds if the run shows one of their locks held twice at once: then they do not show
+    which came first. By leases only if it is promised that no grant falls within one.
     """
     if inversions(case)[key]:
         yield from ((first, second, True) for first, second in inversions(case)[key])
-    elif not overlaps(case)[key]:
+    else:
         kinds = {window.do for window in case.windows}
         leases = case.promises.promised("mutual-exclusion", kinds)
         for larger, smaller, proved in disordered(case)[key]:
-            if proved or leases:
+            once = disjoint(case, larger.key) and disjoint(case, smaller.key)
+            if once and (proved or leases):
                 yield larger, smaller, proved
 
 

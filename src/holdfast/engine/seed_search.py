@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from holdfast.clusters.backends.sim.observed.observer import Observation
 
 SAFE_PATH = "PYTHONSAFEPATH"
+COLLECTED_AFTER = 100_000
+"""New objects until the GC looks for cycles: few seeds make as many, and it runs after each."""
 ENDED_BY_ASSERTION = "exited unexpectedly: AssertionError"
 
 
@@ -357,7 +359,7 @@ class Tally:
 
 def warm() -> None:
     """Prepare this process for simulation only: imports everything that a seed needs, makes
-    values faster to create, and keeps the GC from scanning them after each seed."""
+    values faster to create, and keeps the GC from scanning them after each seed, or often."""
     for entry in (*catalogue.CHECKERS.values(), catalogue.BACKENDS[swarm.BACKEND].entry):
         load(entry)
     for row in catalogue.SYSTEMS.values():
@@ -369,6 +371,7 @@ def warm() -> None:
     load(catalogue.SIM_UNGUARD)()
     gc.collect()
     gc.freeze()
+    gc.set_threshold(COLLECTED_AFTER)
 
 
 @contextmanager

@@ -32,12 +32,23 @@ from holdfast.clusters.systems.reference.specification import trace
 
 _HOLD = attrgetter("attempt", "token", "session", "ttl_ns", "renewal", "renewals")
 _WAITER = attrgetter("session", "seq", "passed")
+_Told = tuple[
+    int,
+    bool,
+    tuple[trace.Save, ...],
+    tuple[trace.Said, ...],
+    tuple[tuple[int, int], ...],
+    tuple[trace.TableView | trace.Applied, ...],
+    tuple[tuple[int, Mapping[str, object]], ...],
+    tuple[tuple[int, Mapping[str, object]], ...],
+]
+"""The fields of a `Step` after its time."""
 
 
 class Tracer:
     """What one boot of a node tells. emit: appends an event to the trace of the run.
 
-    pending     a step whose saves are on their way to the disk
+    pending     a step whose saves are on their way to the disk, without its node and time
     committed   (index, term) of what the present step takes as committed
     done        tables loaded and commands applied in the present step
     """
@@ -47,7 +58,7 @@ class Tracer:
         self._emit = emit
         self.done: list[trace.TableView | trace.Applied] = []
         self.committed: list[tuple[int, int]] = []
-        self.pending: trace.Step | None = None
+        self.pending: _Told | None = None
         self._has = (0, 0)
 
     def boot(self, now_ns: int, durable: Durable) -> None:
@@ -58,34 +69,24 @@ class Tracer:
 
     def step(self, now_ns: int, leads: bool, inputs: Sequence[Input], effects: Effects) -> None:
         """A step, told at once if it saves nothing, else by `durable`."""
-        said = self._said(effects.sends)
-        asked = tuple((one.connection, one.frame) for one in inputs if type(one) is Asked)
+        said = self._said(effects.sends) if effects.sends else ()
+        asked = tuple([(one.connection, one.frame) for one in inputs if type(one) is Asked])
         if not (effects.saves or said or self.committed or self.done or asked or effects.replies):
             return
-        step = trace.Step(
-            self.node,
-            self.now(),
-            now_ns,
-            leads,
-            tuple(map(_save, effects.saves)),
-            said,
-            tuple(self.committed),
-            tuple(self.done),
-            asked,
-            effects.replies,
-        )
+        saves, committed, done = effects.saves, tuple(self.committed), tuple(self.done)
+        told = (now_ns, leads, tuple(map(_save, saves)), said, committed, done, asked)
         self.committed.clear()
         self.done.clear()
-        if effects.saves:
-            self.pending = step
+        if saves:
+            self.pending = (*told, effects.replies)
         else:
-            self._emit(step)
+            self._emit(trace.Step(self.node, self.now(), *told, effects.replies))
 
     def durable(self) -> None:
         """The saves of the present step are on the disk."""
         if self.pending is not None:
-            step, self.pending = self.pending, None
-            self._emit(step._replace(t_ns=self.now()))
+            told, self.pending = self.pending, None
+            self._emit(trace.Step(self.node, self.now(), *told))
 
     def torn(self, saves: Iterable[Save]) -> None:
         """The node dies in a write, of which this much is on the disk."""
@@ -183,14 +184,14 @@ def _place(ready: tuple[int, Entry] | Snapshot) -> tuple[int, int]:
 
 
 def _entries(entries: Iterable[Entry]) -> trace.Entries:
-    return tuple((entry.term, entry.command) for entry in entries)
+    return tuple([(entry.term, entry.command) for entry in entries])
 
 
 def _save(save: Save) -> trace.Save:
     if isinstance(save, Ballot):
         return trace.Save("ballot", save.term, save.vote)
     if isinstance(save, Tail):
-        return trace.Save("entries", first=save.first, entries=_entries(save.entries))
+        return trace.Save("entries", 0, "", save.first, _entries(save.entries))
     ballot, snapshot = save.ballot, save.snapshot
     return trace.Save(
         "all",
