@@ -23,7 +23,8 @@ class Columns:
     """Rows by column: `rows["f"]` is a column, `rows[3]` one row, `rows[mask]` some of the rows.
 
     Checkers scan few columns of many rows: 8 bytes a row, where a structured array has to be walked
-    in steps of a hundred. Reading is that of a structured array.
+    in steps of a hundred. Reading is that of a structured array, and `np.asarray(rows)` is one, as
+    pandas takes it.
 
     A selection (mask, indices or slice) gathers a column when it is first read; its columns are
     copies, those of a slice are views.
