@@ -3,7 +3,7 @@
 Run: `python -m benchmarks.judging [--ops N ...] [--locks N] [--writes N] [--violation]`. Each run
 directory is drawn by `run_directory.py`, judged in a fresh process as `holdfast check` does it, its
 evidence and verdicts.json included, and removed. CPU counts all threads, from reading the first
-segment on; imports are apart.
+segment on; most imports are apart. What the verifier takes of it is measured by verifying again.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from benchmarks.run_directory import Shape, write
 from holdfast.engine.runner import judge_run
 from holdfast.harness.history.reader import load
 from holdfast.harness.runs.directory import RunDir
+from holdfast.harness.verification.verify import verify_run
 from holdfast.interpreter import build
 
 
@@ -36,8 +37,18 @@ def measured(path: Path) -> dict[str, object]:
     begun = time.process_time_ns()
     np.sort(stamps)
     sort = (time.process_time_ns() - begun) / 1e6
+    begun = time.process_time_ns()
+    verify_run(path)
+    again = (time.process_time_ns() - begun) / 1e6
     said = {row.property: str(row.verdict) for row in verdicts.verdicts}
-    return {"rows": len(stamps), "cpu_ms": spent, "sort_ms": sort, "peak": peak, "said": said}
+    return {
+        "rows": len(stamps),
+        "cpu_ms": spent,
+        "verify_ms": again,
+        "sort_ms": sort,
+        "peak": peak,
+        "said": said,
+    }
 
 
 def main() -> None:
@@ -62,6 +73,7 @@ def main() -> None:
         found = json.loads(done.stdout)
         sys.stdout.write(
             f"{ops:>9} ops, {found['rows']} rows: {found['cpu_ms']:8.0f} ms CPU,"
+            f" {found['verify_ms']:.0f} ms of it to verify,"
             f" {found['cpu_ms'] / found['sort_ms']:5.1f} times one sort of a column"
             f" ({found['sort_ms']:.1f} ms), {found['cpu_ms'] * 1e6 / found['rows']:.0f} ns a row,"
             f" peak {found['peak']} MiB\n"

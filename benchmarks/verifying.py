@@ -48,8 +48,7 @@ def recorded(
     names = [f"c{c}" for c in range(CLIENTS)]
     strings = ["", "lock-1"]
     writers = [
-        Writer(name, name, [c], memoryview(rows[owner == c].tobytes()), strings)
-        for c, name in enumerate(names)
+        Writer(name, name, [c], rows[owner == c].tobytes(), strings) for c, name in enumerate(names)
     ]
     orders = dict.fromkeys(GRANTS, (owners, n // CLIENTS * each))
     if writing:
@@ -59,7 +58,7 @@ def recorded(
         served["t_ret"] = served["t_inv"] + 2
         served["token"], served["attempt"], served["op"] = n, attempt, n
         served["res"], served["arg"] = n + 1, n
-        writers.append(Writer("resource", "resource", [], memoryview(served.tobytes()), strings))
+        writers.append(Writer("resource", "resource", [], served.tobytes(), strings))
         orders |= {prop: (np.full(grants, CLIENTS), n) for prop in WRITES}
     data, told = b"", []
     for prop, columns in orders.items():

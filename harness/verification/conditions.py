@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from itertools import permutations
+from itertools import groupby, permutations
 from typing import Any
 
 from holdfast.harness.verification.derived import (
@@ -46,7 +45,7 @@ class Conditions:
 
     def __init__(self, run: Run) -> None:
         self.run, self.rows = run, run.rows
-        self._grants: defaultdict[int, list[int]] | None = None
+        self._grants: Mapping[int, list[int]] | None = None
         self._chains: dict[int, set[int]] = {}
         self._disordered: dict[int, bool] = {}
         self._lasts: dict[int, bool] = {}
@@ -148,14 +147,14 @@ class Conditions:
     def all_grants(self) -> Mapping[int, list[int]]:
         """Per lock the acquires that were certainly granted."""
         if self._grants is None:
-            status, key, known = self.rows.status, self.rows.key, self.run.known
-            attempt, followed = self.rows.attempt, self.run.followed()
-            self._grants = defaultdict(list)
-            for at in self.rows.of_kinds(*ASKS):
-                # Only a row that follows can prove a grant of unknown outcome.
-                if status[at] == OK or (attempt[at] in followed and known(at) >= 0):
-                    self._grants[key[at]].append(at)
-            self._grants.default_factory = None  # from now on a lock without grants is no key
+            key, known = self.rows.key, self.run.known
+            attempt, followed = self.rows.attempt, self.run.follows().last
+            certain = list(self.rows.answered(ASKS, (OK,)))
+            # Only a row that follows can prove a grant of unknown outcome.
+            unknown = self.rows.answered(ASKS, (INVOKED, INFO))
+            certain += (at for at in unknown if attempt[at] in followed and known(at) >= 0)
+            certain.sort(key=key.__getitem__)
+            self._grants = {of: list(ats) for of, ats in groupby(certain, key.__getitem__)}
         return self._grants
 
     def disorder(self, key: int) -> bool:

@@ -7,7 +7,7 @@ used, so that their errors are not repeated. Standard library only.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -45,34 +45,30 @@ class Window(NamedTuple):
 class ByAttempt:
     """Rows of some kinds by their attempt. Most attempts have one: only the others get a list.
 
+    last      of each attempt that has one, the last that was recorded
     several   the rows of each attempt that has more than one, in order of their calls
-    attempts  every attempt that has one
     """
 
     def __init__(self, rows: Rows, kinds: Sequence[int]) -> None:
         places = list(rows.of_kinds(*kinds))
         attempts = list(map(rows.attempt.__getitem__, places))
-        self._last = dict(zip(attempts, places, strict=True))
-        self._last.pop(0, None)  # rows of no attempt
+        self.last = dict(zip(attempts, places, strict=True))
+        self.last.pop(0, None)  # rows of no attempt
         self.several: dict[int, list[int]] = {}
-        if len(self._last) == len(places):
+        if len(self.last) == len(places):
             return
         for attempt, at in zip(attempts, places, strict=True):
-            if attempt and self._last[attempt] != at:
+            if attempt and self.last[attempt] != at:
                 self.several.setdefault(attempt, []).append(at)
         for attempt, group in self.several.items():
-            group.append(self._last[attempt])
+            group.append(self.last[attempt])
             group.sort(key=rows.t_inv.__getitem__)
-
-    @property
-    def attempts(self) -> Container[int]:
-        return self._last
 
     def of(self, attempt: int) -> Sequence[int]:
         """The rows of an attempt, in order of their calls."""
         if attempt in self.several:
             return self.several[attempt]
-        return [self._last[attempt]] if attempt in self._last else []
+        return [self.last[attempt]] if attempt in self.last else []
 
 
 class Run:
@@ -122,16 +118,13 @@ class Run:
     def following(self, a: int) -> Sequence[int]:
         """Rows of the attempt that began with row `a`, in order of their calls, without those that
         say that it waits."""
-        return self._follows().of(self.rows.attempt[a])
+        return self.follows().of(self.rows.attempt[a])
 
-    def _follows(self) -> ByAttempt:
+    def follows(self) -> ByAttempt:
+        """The rows of `following`, of all attempts."""
         if self._followed is None:
             self._followed = ByAttempt(self.rows, (RENEW, RELEASE, LOST, CLOSED))
         return self._followed
-
-    def followed(self) -> Container[int]:
-        """The attempts with rows of `following`."""
-        return self._follows().attempts
 
     def waiting(self, a: int) -> Sequence[int]:
         """Rows that say that the attempt which began with row `a` waits, in order."""
@@ -211,11 +204,9 @@ class Run:
             self._withdrawn = {}
             rows, status, kinds = self.rows, self.rows.status, self.rows.f
             refused = {
-                rows.attempt[at]: rows.t_ret[at]
-                for at in rows.of_kinds(*ASKS)
-                if status[at] in (FAIL, NOT_OWNER)
+                rows.attempt[at]: rows.t_ret[at] for at in rows.answered(ASKS, (FAIL, NOT_OWNER))
             }
-            follows = self._follows()
+            follows = self.follows()
             # One response contradicts nothing.
             for attempt in {**follows.several, **refused}:
                 said = [r for r in follows.of(attempt) if kinds[r] in (RENEW, RELEASE)]

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
-from itertools import pairwise
+from itertools import accumulate, chain, pairwise, repeat
+from operator import le
 from typing import Any
 
 from holdfast.harness.verification.conditions import SERVED_WRITE, Conditions, Row
@@ -20,7 +20,8 @@ from holdfast.harness.verification.derived import EXCLUSIVE, INF, OK, SHARED, Ru
 from holdfast.harness.verification.recorded_rows import ASKS
 from holdfast.harness.verification.writes import Writes
 
-Walk = Callable[[Sequence[int], Sequence[int]], str]
+Walk = Callable[[Sequence[int], Sequence[int], Sequence[int]], str]
+"""The grants of an order, how far the hold of each reaches, when each was known -> why not."""
 FILE = "orders.bin"
 """Per order two columns of u32: the index of the writer among all writers, and its row."""
 PERMITS, RELEASE, BOTH = 2, 4, (True, False)
@@ -32,8 +33,8 @@ class Orders:
     def __init__(self, run: Run, conditions: Conditions, data: bytes) -> None:
         self._run, self._conditions, self._data = run, conditions, data
         self._counted: dict[str, int] = {}
-        self._released: dict[int, int] | None = None
         self._named: dict[bytes, Sequence[int]] = {}
+        self._complete: list[tuple[Sequence[int], Sequence[int]]] = []
         self._writes = Writes(run, conditions)
         self._legal: dict[int, Sequence[int]] = {}
         self._rules: dict[str, Callable[[Sequence[int]], str]] = {
@@ -68,8 +69,10 @@ class Orders:
         for name, length in locks:
             mine, begun = places[begun : begun + length], begun + length
             expected = whole.pop(name, [])
-            if len(mine) != len(expected) or set(mine) != set(expected):
-                return f"its order of '{name}' has not every row once"
+            if (mine, expected) not in self._complete:
+                if len(mine) != len(expected) or set(mine) != set(expected):
+                    return f"its order of '{name}' has not every row once"
+                self._complete.append((mine, expected))
             shown.append([name, int(length)])
             if why := rule(mine):
                 return f"its order of '{name}' is wrong: {why}"
@@ -99,10 +102,8 @@ class Orders:
         """The counts of coverage that need no more than counting rows."""
         if not self._counted:
             rows = self._run.rows
-            both = Counter(zip(rows.f, rows.status, strict=True))
-            asked = sum(n for (f, status), n in both.items() if f in (1, 2) and status)
-            granted = sum(both[f, OK] for f in ASKS)
-            self._counted = {"acquires": asked, "grants": granted}
+            asked, granted = rows.statuses(1, 2), rows.statuses(*ASKS)
+            self._counted = {"acquires": len(asked) - asked.count(0), "grants": granted.count(OK)}
         return self._counted
 
     def _whole(self, prop: str) -> dict[str, list[int]]:
@@ -112,9 +113,9 @@ class Orders:
         if prop in ("mutual-exclusion", "token-order"):
             for key, grants in self._conditions.all_grants().items():
                 if prop == "token-order":
-                    grants = [
-                        at for at, n in zip(grants, self._token_of(grants), strict=True) if n != -1
-                    ]
+                    tokens = self._token_of(grants)
+                    if -1 in tokens:
+                        grants = [at for at, n in zip(grants, tokens, strict=True) if n != -1]
                 name = self._conditions.family(rows.strings[key])
                 if grants:
                     found.setdefault(name, []).extend(grants)
@@ -180,45 +181,57 @@ class Orders:
         No hold lasts beyond the last call of its releases: only where that is later than the return
         of a later grant does it matter when exactly the hold ended.
         """
-        attempt, released = self._run.rows.attempt, self._released_by()
-        slack, known_of = self._run.slack_ns, self._run.known
-        t_ret, status = self._run.rows.t_ret, self._run.rows.status
-        exact, first = list[int](), INF
-        # From the last grant to the first, with the first return of all that follow.
-        for at in reversed(order):
-            far = released.get(attempt[at], -1)
-            exact.append(far if 0 <= far <= first + slack else reach(at))
-            known = t_ret[at if status[at] == OK else known_of(at)]
-            if known < first:
-                first = known
-        return walk(order, exact[::-1])
+        slack = self._run.slack_ns
+        told = self._told(order)
+        # The first return of all that follow a grant: 5, 9, 7 -> 7, 7, INF.
+        first = list(accumulate(reversed(told), min, initial=INF))[-2::-1]
+        far = [
+            over if 0 <= over <= soon + slack else reach(at)
+            for at, over, soon in zip(order, self._released(order), first, strict=True)
+        ]
+        return walk(order, far, told)
 
-    def _released_by(self) -> Mapping[int, int]:
-        """Per attempt the call of the last of its releases."""
-        if self._released is None:
-            rows = self._run.rows
-            called = rows.t_inv.__getitem__
-            # In order of their calls: the last one of an attempt takes the place of the others.
-            releases = sorted(rows.of_kinds(RELEASE), key=called)
-            attempts = map(rows.attempt.__getitem__, releases)
-            self._released = dict(zip(attempts, map(called, releases), strict=True))
-        return self._released
+    def _told(self, order: Sequence[int]) -> list[int]:
+        """When each grant was known: its return, or that of the first proof of an unknown one."""
+        rows, known = self._run.rows, self._run.known
+        returns = list(map(rows.t_ret.__getitem__, order))
+        statuses = bytes(map(rows.status.__getitem__, order))
+        for n, status in enumerate(statuses) if statuses.count(OK) < len(order) else ():
+            if status != OK:
+                returns[n] = rows.t_ret[known(order[n])]
+        return returns
 
-    def _walk(self, order: Sequence[int], far: Sequence[int]) -> str:
-        rows, slack, known_of = self._run.rows, self._run.slack_ns, self._run.known
-        t_inv, t_ret, modes, owners = rows.t_inv, rows.t_ret, rows.mode, rows.process
-        status = rows.status
+    def _released(self, order: Sequence[int]) -> list[int]:
+        """The call of the last release of each grant, -1 for none."""
+        rows, follows = self._run.rows, self._run.follows()
+        f, called, attempt = rows.f, rows.t_inv, rows.attempt.__getitem__
+        lasts = map(follows.last.get, map(attempt, order), repeat(-1))
+        found = [called[at] if at >= 0 and f[at] == RELEASE else -1 for at in lasts]
+        for n, mine in enumerate(map(attempt, order)) if follows.several else ():
+            if mine in follows.several:
+                sent = (called[at] for at in follows.several[mine] if f[at] == RELEASE)
+                found[n] = max(sent, default=-1)
+        return found
+
+    def _walk(self, order: Sequence[int], far: Sequence[int], told: Sequence[int]) -> str:
+        rows, slack = self._run.rows, self._run.slack_ns
+        t_inv, modes, owners = rows.t_inv, rows.mode, rows.process
+        # As if each hold excluded every other one: where that fits, less does.
+        ends = chain((0,), (until - slack for until in far))
+        begins = accumulate(map(max, map(t_inv.__getitem__, order), ends), max)
+        if all(map(le, begins, told)):
+            return ""
         # Per mode of holds the latest end, its owner, and the latest end of another owner.
         latest = {True: (0, -1, 0), False: (0, -1, 0)}
-        for at, until in zip(order, far, strict=True):
+        both = BOTH if any(map(modes.__getitem__, order)) else (True,)
+        for at, until, known in zip(order, far, told, strict=True):
             mode, owner, begin = modes[at], owners[at], t_inv[at]
-            for alone in BOTH if mode == EXCLUSIVE else (True,):
+            for alone in both if mode == EXCLUSIVE else (True,):
                 end, who, other = latest[alone]
                 if who == owner:
                     end = other
                 if end > begin:
                     begin = end
-            known = t_ret[at if status[at] == OK else known_of(at)]
             if begin > known:
                 return f"a hold lasts {begin - known} ns beyond the next grant"
             until -= slack
@@ -227,46 +240,44 @@ class Orders:
             alone = mode == EXCLUSIVE
             end, who, other = latest[alone]
             if who == owner:
-                latest[alone] = (max(end, until), owner, other)
+                latest[alone] = (until if until > end else end, owner, other)
             elif until > end:
                 latest[alone] = (until, owner, end)
-            else:
-                latest[alone] = (end, who, max(other, until))
+            elif until > other:
+                latest[alone] = (end, who, until)
         return ""
 
-    def _walk_tree(self, order: Sequence[int], far: Sequence[int]) -> str:
+    def _walk_tree(self, order: Sequence[int], far: Sequence[int], told: Sequence[int]) -> str:
         """The same for a hierarchy: a path excludes its ancestors and descendants."""
         rows, slack = self._run.rows, self._run.slack_ns
         # Per lock, owner and mode the latest end.
         ends: dict[str, dict[tuple[int, bool], int]] = {}
-        for at, until in zip(order, far, strict=True):
+        for at, until, known in zip(order, far, told, strict=True):
             text, owner, alone = rows.strings[rows.key[at]], rows.process[at], not rows.mode[at]
             begin = rows.t_inv[at]
             for other, of in ends.items():
                 if other == text or self._conditions.on_line(other, text):
                     before = (e for (who, a), e in of.items() if who != owner and (a or alone))
                     begin = max(begin, *before, 0)
-            known = rows.t_ret[self._run.known(at)]
             if begin > known:
                 return f"a hold lasts {begin - known} ns beyond the next grant"
             mine = ends.setdefault(text, {})
             mine[owner, alone] = max(mine.get((owner, alone), 0), begin, until - slack)
         return ""
 
-    def _admit(self, order: Sequence[int], far: Sequence[int]) -> str:
+    def _admit(self, order: Sequence[int], far: Sequence[int], told: Sequence[int]) -> str:
         """Places each grant of permits as early as enough of them are free, and no earlier than its
         predecessors: so the permits held can only decrease after it, except by those that follow. A
         probe takes all of them."""
         rows, slack, now, held = self._run.rows, self._run.slack_ns, 0, list[tuple[int, int]]()
         limit = min(rows.op[at] >> 8 & 65535 for at in order if rows.mode[at] == PERMITS)
         free = limit
-        for at, until in zip(order, far, strict=True):
+        for at, until, known in zip(order, far, told, strict=True):
             permits = rows.op[at] >> 24 if rows.mode[at] == PERMITS else limit
             now = max(now, rows.t_inv[at])
             while held and (held[0][0] <= now or free < permits):
                 over, given = heappop(held)
                 now, free = max(now, over), free + given
-            known = rows.t_ret[self._run.known(at)]
             if now > known or free < permits:
                 return f"{permits} of {limit} permits are not free by the answer"
             heappush(held, (max(now, until - slack), permits))

@@ -52,7 +52,7 @@ class Writer(NamedTuple):
     name: str
     node: str
     processes: Sequence[int]
-    rows: memoryview
+    rows: bytes | bytearray
     strings: Sequence[str]
     stamps_ns: int = 0
 
@@ -113,6 +113,8 @@ class Rows:
         torn = self._torn(writer)
         found = _recorded(writer, name, torn)
         if name in ("key", "err"):
+            if numbers == list(range(len(numbers))) and max(found, default=0) < len(numbers):
+                return found  # the writer has the same numbers for the same strings
             return array(FIELDS[name][0], map(numbers.__getitem__, found))
         if name == "res":
             for at in _places(_bytes(writer, "f", torn), SAYS_WHY):
@@ -156,6 +158,14 @@ class Rows:
         """The indices of all rows of some kinds, in order; fast for a million rows."""
         return _places(bytes(self.f), kinds)
 
+    def answered(self, kinds: Sequence[int], statuses: Sequence[int]) -> Iterable[int]:
+        """The indices of all rows of some kinds with one of some statuses, in order."""
+        return compress(self.of_kinds(*kinds), _marked(self.statuses(*kinds), statuses))
+
+    def statuses(self, *kinds: int) -> bytes:
+        """The statuses of all rows of some kinds, in order."""
+        return bytes(compress(self.status, _marked(bytes(self.f), kinds)))
+
     def place(self, writer: str, row: int) -> int:
         """The index of a row in the lists; KeyError if there is no such writer or row."""
         at = self.base[writer] + row
@@ -174,7 +184,7 @@ class Rows:
 
 def _plain(writer: Writer, name: str) -> array[int]:
     kind, first = FIELDS[name]
-    numbers: memoryview[int] = writer.rows.cast(kind)  # type: ignore[call-overload]
+    numbers: memoryview[int] = memoryview(writer.rows).cast(kind)  # type: ignore[call-overload]
     return array(kind, numbers[first :: ROW // numbers.itemsize].tobytes())
 
 
@@ -188,9 +198,14 @@ def _bytes(writer: Writer, name: str, torn: bytes) -> bytes:
     return bytes(n if said else 0 for n, said in zip(found, torn, strict=True)) if torn else found
 
 
+def _marked(kinds: bytes, wanted: Sequence[int]) -> bytes:
+    """1 for each byte with one of some values, 0 for the others."""
+    return kinds.translate(bytes(f in wanted for f in range(256)))
+
+
 def _places(kinds: bytes, wanted: Sequence[int]) -> Iterable[int]:
-    """Indices of the bytes with one of some values: `translate` turns each byte into 1 or 0."""
-    return compress(range(len(kinds)), kinds.translate(bytes(f in wanted for f in range(256))))
+    """Indices of the bytes with one of some values."""
+    return compress(range(len(kinds)), _marked(kinds, wanted))
 
 
 def _recorded(writer: Writer, name: str, torn: bytes) -> array[int]:
@@ -243,7 +258,7 @@ def _writer(
         name,
         str(meta.get("node", name)),
         [int(process) for process in meta.get("processes", ())],
-        memoryview(rows),
+        rows,
         ["", *texts],
         stamps,
     )

@@ -42,9 +42,7 @@ def writers(case: Case) -> list[Writer]:
         processes = [p for p, node in case.nodes.items() if p in seen or node == name]
         served = bool(np.isin(mine["f"], (Op.SERVED_READ, Op.SERVED_WRITE)).any())
         node = "resource" if served or not processes else case.nodes[processes[0]]
-        found.append(
-            Writer(name, node, [] if served else processes, memoryview(packed.tobytes()), strings)
-        )
+        found.append(Writer(name, node, [] if served else processes, packed.tobytes(), strings))
     return found
 
 

@@ -163,7 +163,7 @@ def _verify(
             str(one.meta["writer"]),
             str(one.meta.get("node", one.meta["writer"])),
             [int(process) for process in one.meta.get("processes", ())],
-            memoryview(one.rows),
+            bytes(one.rows),
             one.strings,
         )
         for one in written

@@ -188,7 +188,7 @@ def test_kernel_timestamps_narrow_the_side_that_they_are_of_where_they_count_and
         "flags": [0, 1, 2, 3, 3, 3, 3], "tx": [7, 7, 7, 7, 91, 92, 7], "rx": 9,
     }.items():  # fmt: skip
         packed[name] = values
-    rows = Rows([Writer("c0", "c0", [0], memoryview(packed.tobytes()), [""], 250)])
+    rows = Rows([Writer("c0", "c0", [0], packed.tobytes(), [""], 250)])
     assert list(rows.t_inv) == [100, 107, 100, 107, 191, 100, 100]
     assert list(rows.t_ret) == [200, 200, 191, 191, 191, 200, 300]
 

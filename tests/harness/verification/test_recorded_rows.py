@@ -41,7 +41,7 @@ def test_a_directory_holds_what_its_writers_wrote(tmp_path: Path) -> None:
     found = {one.name: one for one in of_directory(tmp_path)}
     assert len(found) == len(put_in) == 3
     for one in put_in:
-        assert found[one.name] == one._replace(rows=memoryview(bytes(one.rows)))
+        assert found[one.name] == one._replace(rows=one.rows)
 
 
 def test_until_when_stamps_count_stands_in_the_header_beside_how_many_rows(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_reason_is_a_text_of_its_writer_and_a_number_of_any_other_row_is_none(
     given = case("0a? 0a+7 0L")
     given.history.rows["res"][1] = 2
     one = writers(given)[0]
-    other = one._replace(name="a", strings=["", "x", "y", "db"], rows=memoryview(b""))
+    other = one._replace(name="a", strings=["", "x", "y", "db"], rows=b"")
     rows = Rows([other, one._replace(strings=["", "db", "lost"])])
     assert [rows.strings[key] for key in rows.key] == ["db", "db"]
     assert rows.strings == ["", "x", "y", "db", "lost"]

@@ -225,7 +225,7 @@ def test_the_verifier_imports_nothing_that_the_checkers_derive_by() -> None:
 def test_a_row_that_was_never_whole_says_nothing() -> None:
     given, verdicts = SPECIMENS[0].judged()
     junk = bytes((255,)) * 91 + b"\0" + bytes((255,)) * 4
-    torn = [w._replace(rows=memoryview(bytes(w.rows) + junk)) for w in writers(given)]
+    torn = [w._replace(rows=bytes(w.rows) + junk) for w in writers(given)]
     rows = rows_of.Rows(torn)
     assert (rows.f[-1], rows.t_inv[-1], rows.key[-1]) == (0, 0, 0)
     plan = {"lease_ns": given.lease_ns, "resource": "fenced"}
@@ -251,7 +251,7 @@ def test_a_writer_without_rows_takes_no_row_of_another() -> None:
     assert verify(run, verdicts).accepted == 1
 
 
-NOTHING = memoryview(b"")
+NOTHING = b""
 
 
 @pytest.mark.parametrize(
