@@ -10,6 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+TRACE = "trace.jsonl"
+"""File in the logs of a server to which it writes its steps."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Departure:
@@ -30,6 +33,31 @@ class Departure:
     def sentence(self) -> str:
         """The finding in one line."""
         return f"{self.node} at {self.t_ns / 1e9:.6f} s: {self.rule}: {self.happened}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Traced:
+    """The steps that the servers of a run recorded, validated.
+
+    steps       how many were compared with the specification, up to a departure
+    departure   the first that it does not allow, None for none
+    why         why not all steps were compared, "" if all were
+    """
+
+    steps: int = 0
+    departure: Departure | None = None
+    why: str = ""
+
+
+class Happening(Protocol):
+    """An event of a trace. t_ns: when, on the run's clock."""
+
+    @property
+    def t_ns(self) -> int: ...
+
+
+class Unreadable(Exception):
+    """What follows in a trace is not known; why, in a few words."""
 
 
 class Specification(Protocol):

@@ -12,6 +12,7 @@ from enum import StrEnum
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import OMITTED, Json
 from holdfast.harness.core.verdict import Promises, Severity, Verdict
+from holdfast.harness.verdicts.departure import Traced
 from holdfast.harness.verdicts.evidence import Evidence, Number
 from holdfast.harness.verdicts.former_keys import current
 
@@ -178,6 +179,7 @@ class Judged:
     nodes     logical client -> its node
     aside     properties that the run was not for and did not exercise, with the reasons
     clocks    host -> its clock against the driver's; {} on one host
+    traced    its servers' steps against their specification; None if the plan did not ask for it
     report    path of the report, "" if none was written
     """
 
@@ -204,6 +206,7 @@ class Judged:
     clocks: Mapping[str, ClockSummary] = field(default_factory=dict, metadata=OMITTED)
     evidence: Evidence = field(default=Evidence(), metadata=OMITTED)
     verified: Verified = field(default=Verified(), metadata=OMITTED)
+    traced: Traced | None = field(default=None, metadata=OMITTED)
     report: str = field(default="", metadata=OMITTED)
 
     def at(self, t_ns: float) -> float:

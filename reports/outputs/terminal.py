@@ -61,7 +61,8 @@ def _print_verdict(console: Console, run: Judged) -> None:
         console.print(Text(mechanism.means))
         console.print(Text(f"What to do: {mechanism.remedy}"))
         console.print()
-    for sentence in [*story.held(run), *story.left_open(run), story.bound(run)]:
+    told = [*story.servers(run), *story.held(run), *story.left_open(run), story.bound(run)]
+    for sentence in told:
         console.print(Text(sentence))
     console.print()
 

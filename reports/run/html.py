@@ -66,6 +66,7 @@ def render(
             outcome=run.outcome(),
             headline=story.claim(run),
             mechanisms=story.mechanisms(run, story.violated(run)),
+            servers=story.servers(run),
             held=story.held(run),
             left_open=story.left_open(run),
             how_to_fail=story.how_to_fail(run),

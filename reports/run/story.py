@@ -26,7 +26,7 @@ def story(run: Judged) -> list[str]:
         told.append(f"Documented limits (violated, never promised): {_names(limits)}.")
     for mechanism in mechanisms(run, limits):
         told += mechanism.sentences()
-    return [*told, *held(run), *left_open(run), bound(run)]
+    return [*told, *servers(run), *held(run), *left_open(run), bound(run)]
 
 
 def violated(run: Judged) -> list[Judgement]:
@@ -58,6 +58,8 @@ def claim(run: Judged) -> str:
             what = _names(_those(run, Verdict.HOLDS))
             kinds = listed(plain(kind, 40) for kind in lacks)
             return f"{system} kept {what}, but it was not tested under {kinds}."
+        case Outcome.UNKNOWN if _departs(run) and not _those(run, Verdict.UNKNOWN):
+            return f"{system} kept what was judged, but a server departs from its specification."
         case Outcome.UNKNOWN:
             return _untested(run)
         case Outcome.FAILED:
@@ -251,6 +253,32 @@ def left_open(run: Judged) -> list[str]:
         f" What to do: {' '.join(advices([reason]))}"
         for reason, judged in by_reason.items()
     ] + by_kind(run)
+
+
+def servers(run: Judged) -> list[str]:
+    """What is said of the recorded steps of the servers, [] if none were to be recorded."""
+    traced = run.traced
+    if traced is None:
+        return []
+    steps = f"{count(traced.steps, 'step')} of the servers"
+    why = f" {_capital(stopped(traced.why, 300))}" if traced.why else ""
+    if traced.departure is None:
+        if not traced.steps:
+            return [f"No step of the servers was validated.{why}"]
+        return [f"{steps} validated against their specification: all are allowed.{why}"]
+    found = traced.departure
+    at = seconds(run.at(found.t_ns))
+    return [
+        f"{plain(found.node, 60)} departs from its specification at {at}, after {steps} (a finding"
+        f" about the servers, not a violated promise): {stopped(found.rule)}",
+        f"Before: {stopped(found.before)}",
+        f"Allowed: {stopped(found.allows)}",
+        f"Happened: {stopped(found.happened)}",
+    ]
+
+
+def _departs(run: Judged) -> bool:
+    return run.traced is not None and run.traced.departure is not None
 
 
 def _capital(text: str) -> str:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from holdfast.clusters.systems.reference.options import TRACED
+
 KNOWN: dict[str, str] = {
     "quorum": "number of servers that must grant: 1 to all of them (default: more than half)",
     "mutant": "name of a planted bug (default: none)",
+    **TRACED,
 }
 """option -> its values and what it does"""
 

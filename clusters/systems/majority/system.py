@@ -69,7 +69,7 @@ class MajoritySystem(InMemory):
     ) -> Command:
         """An independent lease server on every node."""
         self._check(options, len(servers))
-        return lease_server(node, place)
+        return lease_server(node, place, options)
 
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
         """Whether the node responds."""

@@ -9,6 +9,10 @@ from holdfast.clusters.systems.reference.locks.admission import ORDERS
 
 MILLISECOND = 1_000_000
 
+TRACED: dict[str, str] = {
+    "trace": "yes or no (default): each server writes its steps to logs/SERVER/trace.jsonl; judging"
+    " validates them against the specification",
+}
 KNOWN: dict[str, str] = {
     "queue": "order of grants: fifo (default); racing: first request after a release; priority:"
     " highest priority, with ageing of overtaken waiters",
@@ -20,6 +24,7 @@ KNOWN: dict[str, str] = {
     "snapshot_every": "log entries between two snapshots, 2 to 1000000 (default: 4000)",
     "owner": "client id shared by all clients (default: one id per client)",
     "mutant": "name of a planted bug (default: none)",
+    **TRACED,
 }
 """option -> its values and what it does"""
 

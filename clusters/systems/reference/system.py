@@ -26,6 +26,7 @@ from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.ports import ABILITIES, Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
+from holdfast.harness.verdicts.departure import TRACE
 
 STATUS_S = 0.3
 
@@ -73,6 +74,8 @@ def known_options(
 ) -> None:
     """Raises UsageError with one line per unknown option, and per line of `wrong`."""
     problems = list(wrong)
+    if "trace" in known and options.get("trace", "no") not in ("yes", "no"):
+        problems.append(f"system {system!r}: invalid option trace={options['trace']}: yes or no")
     for name in options:
         if name not in known:
             close = difflib.get_close_matches(name, known, n=1)
@@ -95,8 +98,16 @@ async def status(address: str, within_s: float = STATUS_S) -> Frame | None:
         link.close("asked")
 
 
-def server_command(module: str, node: Node, place: Place, config: Mapping[str, object]) -> Command:
+def server_command(
+    module: str,
+    node: Node,
+    place: Place,
+    config: Mapping[str, object],
+    options: Mapping[str, str],
+) -> Command:
     """The command of a server of this package on a node; `config` is passed as JSON."""
+    if options.get("trace") == "yes":
+        config = {**config, "trace": str(place.run_dir / "logs" / node.name / TRACE)}
     text = json.dumps(config, sort_keys=True)
     return Command(
         argv=(node.python, "-S", "-P", "-m", module, "--config", text),
@@ -178,7 +189,7 @@ class ReferenceSystem(KeepsFiles):
             "seed": place.seed,
         }
         module = "holdfast.clusters.systems.reference.service.server"
-        return server_command(module, node, place, config)
+        return server_command(module, node, place, config, chosen)
 
     async def position(self, server: Node, options: Mapping[str, str]) -> int | None:
         """The index of the last committed command that the node knows of."""

@@ -1,7 +1,8 @@
 """One lease server as a process: `table.Table` behind a TCP port, nothing on disk.
 
 Run as `python -S -m holdfast.clusters.systems.single.server --config JSON`, where JSON is
-{"name", "address", "port", "leases"}. Log lines go to stderr; it stops with code 0 on SIGTERM.
+{"name", "address", "port", "leases"}; with "trace": file, it writes its steps there. Log lines go
+to stderr; it stops with code 0 on SIGTERM.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from holdfast.clusters.systems.reference.service.server import say
+from holdfast.clusters.systems.reference.service.server import boot_ns, say
 from holdfast.clusters.systems.reference.wire.frames import DEFAULT_PORT, Frame, Framed
 from holdfast.clusters.systems.single.table import Table
 
@@ -37,7 +39,7 @@ async def serve(config: Mapping[str, Any]) -> None:
         loop.add_signal_handler(number, stop.set)
     name, address = str(config["name"]), str(config["address"])
     port = int(config.get("port", DEFAULT_PORT))
-    table = Table(name, leases=bool(config.get("leases", True)))
+    table = _table(name, config)
 
     def connection() -> Framed:
         return Framed(
@@ -49,6 +51,18 @@ async def serve(config: Mapping[str, Any]) -> None:
     say(f"{name} listens on {address}:{port}, with an empty table")
     await stop.wait()
     listening.close()
+
+
+def _table(name: str, config: Mapping[str, object]) -> Table:
+    """The table; one that writes its steps to a file if the run has a trace."""
+    leases = bool(config.get("leases", True))
+    if "trace" not in config:
+        return Table(name, leases=leases)
+    from holdfast.clusters.systems.reference.service.trace_file import TraceFile
+    from holdfast.clusters.systems.single.tracing import TracedTable
+
+    file = TraceFile(Path(str(config["trace"])))
+    return TracedTable(name, leases=leases, emit=file.append, run_ns=boot_ns)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -8,24 +8,8 @@ from collections.abc import Mapping
 from holdfast.clusters.systems.reference.service.simulated_node import TracedHost
 from holdfast.clusters.systems.reference.wire.frames import DEFAULT_PORT, Framed
 from holdfast.clusters.systems.single.server import answer
-from holdfast.clusters.systems.single.specification import Answered, Started
 from holdfast.clusters.systems.single.table import Table
-
-
-class TracedTable(Table):
-    """A table that tells each of its answers."""
-
-    def __init__(self, name: str, *, leases: bool, trace: list[object], host: TracedHost) -> None:
-        super().__init__(name, leases=leases)
-        self._trace, self._host = trace, host
-        trace.append(Started(name, host.run_ns()))
-
-    def answer(self, now_ns: int, question: Mapping[str, object]) -> Mapping[str, object]:
-        """As `Table`."""
-        said = super().answer(now_ns, question)
-        step = Answered(self.name, self._host.run_ns(), now_ns, question, said)
-        self._trace.append(step)
-        return said
+from holdfast.clusters.systems.single.tracing import TracedTable
 
 
 async def serve(config: Mapping[str, object], host: TracedHost) -> None:
@@ -34,7 +18,7 @@ async def serve(config: Mapping[str, object], host: TracedHost) -> None:
     if host.trace is None:
         table = Table(name, leases=leases)
     else:
-        table = TracedTable(name, leases=leases, trace=host.trace, host=host)
+        table = TracedTable(name, leases=leases, emit=host.trace.append, run_ns=host.run_ns)
 
     def connection() -> Framed:
         return Framed(

@@ -18,6 +18,7 @@ from dataclasses import replace
 
 from holdfast.clusters.systems.operations import OWN_RELEASE, InMemory
 from holdfast.clusters.systems.presets import LEASE_WITH_TOKENS
+from holdfast.clusters.systems.reference.options import TRACED
 from holdfast.clusters.systems.reference.system import known_options, server_command, status
 from holdfast.clusters.systems.reference.wire.frames import DEFAULT_PORT
 from holdfast.harness.core.clock import SECOND
@@ -72,14 +73,16 @@ def leases(options: Mapping[str, str]) -> bool:
     """Whether holds expire. Raises UsageError for unknown options or values."""
     said = options.get("leases", LEASES[0])
     wrong = [] if said in LEASES else [f"single: leases={said} is not one of {', '.join(LEASES)}"]
-    known_options("single", options, {"leases": ", ".join(LEASES)}, wrong)
+    known_options("single", options, {"leases": ", ".join(LEASES), **TRACED}, wrong)
     return said == LEASES[0]
 
 
-def lease_server(node: Node, place: Place, *, timed: bool = True) -> Command:
+def lease_server(
+    node: Node, place: Place, options: Mapping[str, str], *, timed: bool = True
+) -> Command:
     """How to start one lease server on a node."""
     config = {"name": node.name, "address": node.address, "port": DEFAULT_PORT, "leases": timed}
-    return server_command("holdfast.clusters.systems.single.server", node, place, config)
+    return server_command("holdfast.clusters.systems.single.server", node, place, config, options)
 
 
 class SingleSystem(InMemory):
@@ -108,7 +111,7 @@ class SingleSystem(InMemory):
         self, node: Node, servers: Sequence[Node], place: Place, options: Mapping[str, str]
     ) -> Command:
         """The same on every node; clients use the first."""
-        return lease_server(node, place, timed=leases(options))
+        return lease_server(node, place, options, timed=leases(options))
 
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
         """Whether the node responds."""

@@ -15,6 +15,7 @@ _SYSTEMS: dict[str, SystemRow] = {
         most=9,
         simulated=f"{_S}.reference.service.simulated_node:serve",
         specification=f"{_S}.reference.specification.validation:validate",
+        recorded=f"{_S}.recorded_trace:of_reference",
     ),
     "chubby": SystemRow(
         entry=f"{_S}.chubby.system:SYSTEM",
@@ -23,6 +24,7 @@ _SYSTEMS: dict[str, SystemRow] = {
         most=9,
         simulated=f"{_S}.reference.service.simulated_node:serve",
         specification=f"{_S}.chubby.specification:validate",
+        recorded=f"{_S}.recorded_trace:of_reference",
     ),
     "single": SystemRow(
         entry=f"{_S}.single.system:SYSTEM",
@@ -31,6 +33,7 @@ _SYSTEMS: dict[str, SystemRow] = {
         most=1,
         simulated=f"{_S}.single.simulated:serve",
         specification=f"{_S}.single.specification:validate",
+        recorded=f"{_S}.recorded_trace:of_leases",
         peers=False,
     ),
     "majority": SystemRow(
@@ -40,6 +43,7 @@ _SYSTEMS: dict[str, SystemRow] = {
         most=9,
         simulated=f"{_S}.single.simulated:serve",
         specification=f"{_S}.single.specification:validate",
+        recorded=f"{_S}.recorded_trace:of_leases",
         peers=False,
         known=(
             ("token-order", "token-inversion"),

@@ -69,7 +69,8 @@ class SystemRow:
     `simulated`: the entry of its simulated server, "" if it does not run in the simulator; `real`:
     the parts that are the same code there and the parts that are not, "" if all is the same.
     `specification`: the entry of a `Specification` (`harness.verdicts.departure`), by which the
-    steps of its simulated servers are validated; "" for none.
+    steps of its servers are validated; "" for none. `recorded`: the entry that reads them where its
+    servers are processes.
     `peers`: its servers communicate. If not, a partition separates clients from servers.
     `known`: (property, kind of finding) that it promises and violates by design.
     `lease_ns`: the lease of a plan that names none, 0 for that of all other systems.
@@ -82,6 +83,7 @@ class SystemRow:
     simulated: str = ""
     real: str = ""
     specification: str = ""
+    recorded: str = ""
     peers: bool = True
     known: tuple[tuple[str, str], ...] = ()
     lease_ns: int = 0

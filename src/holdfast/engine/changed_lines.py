@@ -1,5 +1,4 @@
-"""Workloads by what changed: which lines of functions differ from a revision, and which workloads
-run them.
+"""Which lines of functions differ from a revision, and which workloads run these lines.
 
 Used by `holdfast sim --since REV`. Lines rather than functions: `if mode == SHARED:` is run by
 every workload, what stands below it by one.

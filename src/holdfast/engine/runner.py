@@ -58,6 +58,7 @@ def judge_run(run: RunDir, checkers: Sequence[str] = ()) -> Judged:
     verdicts = judge(run, manifest, found, load(catalogue.EVIDENCE), orders)
     gc.collect()  # The history's own caches refer to it; the verifier reads the rows once more.
     verdicts = replace(verdicts, verified=_verified(run, verdicts, bytes(orders)))
+    verdicts = _validated(run, manifest, verdicts)
     try:
         files.write(run.path, ORDERS, bytes(orders))
         directory.write_json(run.verdicts, plain(verdicts))
@@ -88,6 +89,21 @@ def _verified(run: RunDir, verdicts: Judged, orders: bytes) -> Verified:
         properties=tuple(outcome.whole),
         unordered=tuple(outcome.unordered),
     )
+
+
+def _validated(run: RunDir, manifest: Manifest, verdicts: Judged) -> Judged:
+    """With the steps of the servers, if the plan has them recorded. A departure is no violation: it
+    makes the exit code 3 at most."""
+    row = catalogue.SYSTEMS.get(manifest.plan.system)
+    options = manifest.options.system
+    if row is None or not row.recorded or options.get("trace") != "yes":
+        return verdicts
+    from holdfast.harness.judging.recorded_trace import validated
+
+    entries = load(row.specification), load(row.recorded)
+    traced = validated(run.path, verdicts, *entries, options, manifest.traits)
+    departs = traced.departure is not None and verdicts.exit_code == 0
+    return replace(verdicts, traced=traced, exit_code=3 if departs else verdicts.exit_code)
 
 
 def _not_stored(path: Path, error: OSError) -> None:

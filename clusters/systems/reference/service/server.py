@@ -1,7 +1,8 @@
 """The process of one node: sockets, files and clocks around `node.LockNode`.
 
 Run as `python -S -m holdfast.clusters.systems.reference.service.server --config JSON`, where JSON
-is {"name", "address", "port", "peers": {name: address}, "data": folder, "options": {...}, "seed"}.
+is {"name", "address", "port", "peers": {name: address}, "data": folder, "options": {...}, "seed"};
+with "trace": file, it writes its steps there (`trace_file`).
 Log lines go to stderr. It exits with 0 on SIGTERM, with 1 if its disk or folder fails.
 """
 
@@ -349,7 +350,14 @@ async def serve(config: Mapping[str, object]) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    await Server(config).run(stop)
+    if "trace" not in config:
+        await Server(config).run(stop)
+        return
+    from holdfast.clusters.systems.reference.service.trace_file import tracing
+
+    files = Path(str(config["trace"])), Path(str(config["data"]))
+    disk, watched = tracing(str(config["name"]), *files, boot_ns)
+    await Server(config, disk=disk, watched=watched).run(stop)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,4 +1,4 @@
-"""Traces of the simulated service: a node that tells each of its steps to the specification.
+"""Traces of the service: a node that tells each of its steps to the specification.
 
 A traced node is a subclass, made only for a run that asks for it: a node without a trace executes
 nothing of this.
@@ -53,7 +53,9 @@ class Tracer:
     done        tables loaded and commands applied in the present step
     """
 
-    def __init__(self, node: str, emit: Callable[[trace.Event], None], now: Callable[[], int]):
+    def __init__(
+        self, node: str, emit: Callable[[trace.Event | trace.Begun], None], now: Callable[[], int]
+    ) -> None:
         self.node, self.now = node, now
         self._emit = emit
         self.done: list[trace.TableView | trace.Applied] = []
@@ -81,6 +83,11 @@ class Tracer:
             self.pending = (*told, effects.replies)
         else:
             self._emit(trace.Step(self.node, self.now(), *told, effects.replies))
+
+    def begins(self) -> None:
+        """The saves of the present step are about to be written."""
+        if self.pending is not None:
+            self._emit(trace.Begun(self.node, self.now(), self.pending[2]))
 
     def durable(self) -> None:
         """The saves of the present step are on the disk."""

@@ -72,6 +72,15 @@ class Boot(NamedTuple):
     done: tuple[TableView | Applied, ...]
 
 
+class Begun(NamedTuple):
+    """A write of a step to the disk has begun: told by a process, which can die in it. A reader of
+    its trace finds out how much became durable, and makes it `Torn`."""
+
+    node: str
+    t_ns: int
+    saves: tuple[Save, ...]
+
+
 class Torn(NamedTuple):
     """A node died in a write; of it this much is durable."""
 
