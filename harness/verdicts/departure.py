@@ -20,6 +20,8 @@ class Departure:
 
     before     the state before the step
     allows     what the specification allows in that state; happened: what the node did
+    began      number of the event that set the time by which the step should go, such as the end of
+               a lease; -1: it goes by none
     """
 
     node: str
@@ -28,6 +30,7 @@ class Departure:
     before: str
     allows: str
     happened: str
+    began: int = -1
 
     @property
     def sentence(self) -> str:

@@ -118,6 +118,20 @@ def test_the_chain_leads_from_the_call_of_a_client_to_the_departure() -> None:
     assert sum(link.why is Why.SENT for link in told.links) >= 3
 
 
+@pytest.mark.parametrize(
+    ("name", "seed"), [("early-expiry", 3), ("endless-lease", 3), ("age-since-renewal", 5)]
+)
+def test_where_a_step_goes_by_a_wrong_time_what_set_it_is_named(name: str, seed: int) -> None:
+    done = execute(drawn(seed, mutant=name))
+    finding = explanation.findings(done)[-1]
+    told = explanation.explained(done, finding)
+    assert finding.kind == "departure"
+    assert told.named == done.began < done.departed
+    steps = done.steps
+    assert steps[done.began].node == steps[done.departed].node
+    assert "the time is set" in told.notes[done.began]
+
+
 def test_a_chain_is_a_shortest_one() -> None:
     """Against the sums of all chains of a small piece of a run."""
     done = stepped()

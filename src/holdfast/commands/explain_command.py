@@ -84,6 +84,12 @@ def _nothing(path: Path, as_json: bool) -> None:
         say(f"{path}: no violation and no departure from a specification: nothing to explain")
 
 
+def _departure(done: Execution) -> dict[str, Json] | None:
+    if done.departure is None:
+        return None
+    return {**asdict(done.departure), "step": done.departed, "began": done.began}
+
+
 def _draw(output: Path, told: Explanation, done: Execution, words: Words) -> None:
     from holdfast.rewind.picture import drawn
 
@@ -117,6 +123,8 @@ def show(told: Explanation, done: Execution, words: Words) -> None:
         say(f"  before: {plain(departure.before, 600)}")
         say(f"  allowed: {plain(departure.allows, 600)}")
         say(f"  happened: {plain(departure.happened, 600)}")
+        if done.began >= 0:
+            say(f"  step {done.began} set the time by which it should go")
     if told.named >= 0:
         click.echo()
         say(f"look at step {told.named}: holdfast debug RUN --step {told.named}")
@@ -153,7 +161,7 @@ def _fault(fault: ObservedFault, done: Execution) -> str:
 
 def table(told: Explanation, done: Execution, words: Words) -> dict[str, Json]:
     """The explanation as a JSON object; times are ns since the start of the run."""
-    finding, departure = told.finding, done.departure
+    finding = told.finding
     return {
         "schema": SCHEMA,
         "finding": {
@@ -171,7 +179,7 @@ def table(told: Explanation, done: Execution, words: Words) -> dict[str, Json]:
         "chain": [_link(link, done) for link in told.links],
         "sentences": [text for _, text in words.sentences(told.links, told.notes)],
         "departing": [_link(link, done) for link in told.departing],
-        "departure": None if departure is None else {**asdict(departure), "step": done.departed},
+        "departure": _departure(done),
         "digest": done.digest,
     }
 

@@ -33,6 +33,7 @@ class Execution:
     states     of the nodes after each step; None where they were not kept
     traits     what its kinds of fault do
     departed   the step at which a server departs from its specification, NONE for none
+    began      the step that set the time by which that step should go, NONE for none
     digest     a hash of the history
     """
 
@@ -46,6 +47,7 @@ class Execution:
     traits: Mapping[str, Traits]
     departure: Departure | None
     departed: int
+    began: int
     digest: str
 
     @property
@@ -73,12 +75,13 @@ def execute(plan: Plan, lost: Collection[int] = (), *, states: bool = False) -> 
         judged=ran.verdicts,
         traits=manifest.traits,
         departure=ran.departure,
-        departed=_departed(observer.steps, ran.departed),
+        departed=_told(observer.steps, ran.departed),
+        began=_told(observer.steps, ran.departure.began if ran.departure else NONE),
         digest=ran.world.digest,
     )
 
 
-def _departed(steps: Sequence[Step], event: int) -> int:
+def _told(steps: Sequence[Step], event: int) -> int:
     """The step that told an event of the trace. A step that waits for the disk tells it when the
     disk is done: then the step that began the write is meant."""
     told = next((step for step in steps if event in step.traced), None) if event >= 0 else None

@@ -45,8 +45,9 @@ class Finding:
 class Explanation:
     """Why a finding came about.
 
-    named      the step to look at: of the departure, else that in which a client answered itself,
-               else of the finding; NONE: unknown
+    named      the step to look at: that set the time by which the departure should go, else of the
+               departure, else that in which a client answered itself, else of the finding; NONE:
+               unknown
     faultless  whether the plan gives the finding without any fault; then none was left out singly
     needed     faults without which the plan does not give the finding; others: the rest that was
                tried; untried: the number of those that were not
@@ -142,6 +143,8 @@ def explained(done: Execution, finding: Finding) -> Explanation:
             "here the implementation departs from its specification:"
             f" {plain(done.departure.rule, MOST_RULE)}"
         )
+    if done.began != NONE:
+        notes[done.began] = "here the time is set by which that step should go"
     if unasked != NONE:
         notes[unasked] = (
             "here a call returns ok although no message of a server reached"
@@ -149,7 +152,7 @@ def explained(done: Execution, finding: Finding) -> Explanation:
         )
     return Explanation(
         finding=finding,
-        named=finding.step if wrong == NONE else wrong,
+        named=next((one for one in (done.began, wrong, finding.step) if one != NONE), NONE),
         faultless=faultless,
         needed=tuple(needed),
         others=tuple(others),

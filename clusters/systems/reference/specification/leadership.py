@@ -35,10 +35,12 @@ Key = tuple[object, ...]
 
 
 class Due(NamedTuple):
-    """When something is over, and the log index of what began it."""
+    """When something is over, the log index of what began it, and the number of the event in which
+    the leader applied that."""
 
     at_ns: int
     begun: int
+    event: int = -1
 
 
 class Pending(NamedTuple):
@@ -55,17 +57,19 @@ class Leader:
 
     due      of each lease, wait, session and lock-delay; next_ns: the earliest, or before it
     decided  those that were put into the log
-    begun    (token, attempt) -> when this leader granted that hold
+    begun    (token, attempt) -> when this leader granted that hold, and in which event
+    event    number of the present event of the trace
     heard    session -> when it last asked; spoke: connection -> sessions that asked on it
     pending  index -> the request that waits for it
     """
 
+    event: int = -1
     since_ns: int = 0
     serving: bool = False
     next_ns: int = 0
     due: dict[Key, Due] = field(default_factory=dict)
     decided: dict[tuple[Key, int], None] = field(default_factory=dict)
-    begun: dict[tuple[int, int], int] = field(default_factory=dict)
+    begun: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
     heard: dict[int, int] = field(default_factory=dict)
     spoke: dict[int, dict[int, None]] = field(default_factory=dict)
     pending: dict[int, Pending] = field(default_factory=dict)
@@ -114,6 +118,7 @@ class Leader:
                 f"serving since {self.since_ns / 1e9:.6f} s; {_words(key)}: {when}",
                 f"no {command['op']} at {now_ns / 1e9:.6f} s",
                 f"puts {dict(command)} into the log",
+                began=due.event,
             )
         self.decided[key, due.begun] = None
 
@@ -130,6 +135,7 @@ class Leader:
                     f"{_words(key)}: over at {due.at_ns / 1e9:.6f} s",
                     "to put its end into the log",
                     f"a step at {now_ns / 1e9:.6f} s without it",
+                    began=due.event,
                 )
         left = (due.at_ns for due in self.due.values() if due.at_ns > now_ns)
         self.next_ns = min(left, default=now_ns + DAY_NS)
@@ -143,17 +149,17 @@ class Leader:
         self.decided.clear()
         self.begun.clear()
         for key, begun, length in lengths(table, delay_ns):
-            self.due[key] = Due(now_ns + length, begun)
+            self.due[key] = Due(now_ns + length, begun, self.event)
 
     def applies(self, table: Table, index: int, now_ns: int, delay_ns: int) -> None:
         """It has applied a command: what that began, begins now."""
         for key, begun, length in lengths(table, delay_ns):
             if begun == index:
-                self.due[key] = Due(now_ns + length, begun)
+                self.due[key] = Due(now_ns + length, begun, self.event)
                 self.next_ns = min(self.next_ns, now_ns + length)
         for hold in _holds(table):
             if hold.renewed == index and not hold.renewals:
-                self.begun[hold.token, hold.attempt] = now_ns
+                self.begun[hold.token, hold.attempt] = now_ns, self.event
 
     # What it answers
 
@@ -171,13 +177,15 @@ class Leader:
 
     def ages(self, frame: Frame, now_ns: int) -> None:
         """The age of a hold, in a reply about it."""
-        begun = self.begun.get(cast("tuple[int, int]", (frame.get("token"), frame.get("attempt"))))
+        hold = cast("tuple[int, int]", (frame.get("token"), frame.get("attempt")))
+        begun, event = self.begun.get(hold, (None, -1))
         if begun is None or frame["held_ns"] != now_ns - begun:
             raise Departs(
                 "the age of a hold counts from its grant by this leader",
                 f"granted at {begun} ns by the leader's clock",
                 "its age, or none if another leader granted it",
                 f"{dict(frame)} at {now_ns} ns",
+                began=event,
             )
 
 

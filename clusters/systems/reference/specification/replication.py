@@ -21,11 +21,17 @@ Command = Mapping[str, object] | None
 
 
 class Departs(Exception):
-    """A step that is not allowed: rule, state before, what is allowed, what happened."""
+    """A step that is not allowed: rule, state before, what is allowed, what happened.
 
-    def __init__(self, rule: str, before: str, allows: str, happened: str) -> None:
+    began   number of the event that set the time by which the step should go; -1: it goes by none
+    """
+
+    def __init__(
+        self, rule: str, before: str, allows: str, happened: str, *, began: int = -1
+    ) -> None:
         super().__init__(rule, before, allows, happened)
         self.rule, self.before, self.allows, self.happened = rule, before, allows, happened
+        self.began = began
 
 
 @dataclass(slots=True)

@@ -34,6 +34,7 @@ class Validation:
     views      all locks after each command, as nodes tell them
     past       (lock, token, attempt) -> reason, of all holds that ended
     applied    node -> index of the last command that it applied
+    event      number of the present event of the trace
     """
 
     def __init__(self, nodes: int, order: locks.Order, *, delay_ns: int) -> None:
@@ -44,9 +45,11 @@ class Validation:
         self.past: dict[tuple[str, int, int], str] = {}
         self.applied: dict[str, int] = {}
         self.leaders: dict[str, Leader] = {}
+        self.event = -1
 
     def take(self, event: Event) -> None:
         """One event. Departs, if it is not allowed."""
+        self.event += 1
         if isinstance(event, Torn):
             self.log.torn(event)
             return
@@ -74,6 +77,7 @@ class Validation:
         """A step of a leader, or of a node that clients take for one."""
         node, now_ns = event.node, event.now_ns
         table = self.outcomes[self.applied.get(node, 0)].table
+        leader.event = self.event
         if event.asked or self.log.fresh:
             leader.proposes(self.log.fresh, event.asked, now_ns)
         if event.leads:
@@ -303,5 +307,6 @@ def validate(
                 before=wrong.before,
                 allows=wrong.allows,
                 happened=wrong.happened,
+                began=wrong.began,
             )
     return None
