@@ -8,8 +8,8 @@ from holdfast.catalogue.mutants import MUTANTS
 from tests.power.named_steps import bug_code, functions, named
 
 LEAST = 54
-"""Of 68: 55 when it was set. Not those that keep a wrong value on which a later step acts, unless it
-is a time, nor most bugs of clients."""
+"""Of 68: 55 when it was set. Not those that keep a wrong value on which a later step acts, unless
+it is a time, nor most bugs of clients."""
 
 
 @pytest.mark.parametrize("name", MUTANTS)
