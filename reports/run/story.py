@@ -58,8 +58,10 @@ def claim(run: Judged) -> str:
             what = _names(_those(run, Verdict.HOLDS))
             kinds = listed(plain(kind, 40) for kind in lacks)
             return f"{system} kept {what}, but it was not tested under {kinds}."
-        case Outcome.UNKNOWN if _departs(run) and not _those(run, Verdict.UNKNOWN):
-            return f"{system} kept what was judged, but a server departs from its specification."
+        case Outcome.UNKNOWN if _departs(run):
+            left = _those(run, Verdict.UNKNOWN)
+            rest = _untested(run) if left else "no promise was broken."
+            return f"a server of {system} departs from its specification; {rest}"
         case Outcome.UNKNOWN:
             return _untested(run)
         case Outcome.FAILED:
