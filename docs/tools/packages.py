@@ -1,11 +1,13 @@
 """The table of packaged findings: `python -m docs.tools.packages FOLDER`.
 
-FOLDER has one package per finding of the catalogue, as `holdfast package RUN --out FOLDER/FINDING`
-wrote it. Prints the text of docs/findings/packages.md.
+FOLDER has packages of findings of the catalogue, as `holdfast package RUN --out FOLDER/FINDING`
+wrote them. Prints the text of docs/findings/packages.md: rows of these, and the rows that the page
+already has for other findings.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -27,14 +29,13 @@ Holdfast. *Fixed release* and *releases* are trials of the same script.
 | --- | --- | --- | --- | --- | --- | --- | --- |
 """
 REASONS = {
-    "redis-forgets": "the script would have to kill and restart the server",
     "nats-4320": "no shape for three servers of NATS",
     "dynamodb-orphan": "no shape: the script would wait for the library's own hour",
-    "go-zookeeper-229": "no shape for Go",
-    "etcd-11456-go": "no shape for Go",
     "galera-returning-retry": "no shape for three servers of Galera",
 }
 """Finding -> why there is no shape for it."""
+PAGE = Path(__file__).parents[1] / "findings" / "packages.md"
+NAMED = re.compile(r"\| \[([\w-]+)\]\(")
 NOT_SEEN = "not run for this table"
 
 
@@ -59,17 +60,23 @@ def row(name: str, record: Record) -> str:
     )
 
 
-def page(folder: Path) -> str:
-    """The page."""
-    found = {
-        name: msgspec.json.decode((folder / name / "measured.json").read_bytes(), type=Record)
-        for name in FINDINGS
-        if (folder / name / "measured.json").exists()
-    }
-    rows = "".join(row(name, record) for name, record in found.items())
-    others = "".join(f"- `{name}`: {reason(name)}.\n" for name in FINDINGS if name not in found)
-    return f"{BEGIN}{rows}\nNot packaged:\n\n{others}"
+def rows(text: str) -> dict[str, str]:
+    """Finding -> its row, of a page."""
+    lines = text.splitlines(keepends=True)
+    return {found[1]: line for line in lines if (found := NAMED.match(line))}
+
+
+def page(folder: Path, before: str) -> str:
+    """The page; rows of `before` stay for findings that the folder does not have."""
+    known = rows(before)
+    for name in FINDINGS:
+        measured = folder / name / "measured.json"
+        if measured.exists():
+            known[name] = row(name, msgspec.json.decode(measured.read_bytes(), type=Record))
+    listed = "".join(known[name] for name in FINDINGS if name in known)
+    others = "".join(f"- `{name}`: {reason(name)}.\n" for name in FINDINGS if name not in known)
+    return f"{BEGIN}{listed}\nNot packaged:\n\n{others}"
 
 
 if __name__ == "__main__":
-    sys.stdout.write(page(Path(sys.argv[1])))
+    sys.stdout.write(page(Path(sys.argv[1]), PAGE.read_text()))

@@ -35,7 +35,7 @@ WORDS = ("--system", "redis", "--library", "redis==8.1.0", "--time", "4s")
 WIDEST = 100
 HOSTILE = 'x"); import os; os._exit(7)  # \'"""\n$lease {lease}'
 EVERY = [(name, library) for name, shape in SHAPES.items() for library in shape.libraries]
-PYTHON = [(name, library) for name, library in EVERY if not library.startswith(PREFIX)]
+PYTHON = [(name, library) for name, library in EVERY if not library.startswith((PREFIX, "deb:"))]
 
 
 def filled(name: str, library: str, package: str = "", lock: str = "lock-1") -> Filled:
@@ -209,6 +209,7 @@ def test_the_tables_name_what_exists() -> None:
         assert list(TEMPLATES.glob(f"{name.replace('-', '_')}.*"))
     assert set(IMPOSSIBLE) <= {*NEMESES}
     known = {*LIBRARIES, *(name for _, name in PROGRAMS), *(f"system:{name}" for name in SYSTEMS)}
+    known |= {f"system:{row.programs}" for row in SYSTEMS.values() if row.programs}
     assert {library for _, library in EVERY} <= known
     used = {path.name.split(".")[0] for path in TEMPLATES.iterdir()}
     assert used == {name.replace("-", "_") for name in SHAPES}
@@ -263,7 +264,8 @@ def test_what_is_not_promised_needs_a_fault_of_its_shape(
     [
         (["failpoint"], ASYNCIO, "a thread of the server has to be held at a function"),
         (["pause"], ASYNCIO, "no shape of script suits orphan-freedom of redis==8.1.0 under pause"),
-        ([], {}, "there is no shape of script for them"),
+        ([], {}, "no shape of script suits orphan-freedom of redis-server without faults"),
+        ([], {"library": "deb:x"}, "is no known package"),
         ([], {"library": "redis==8 --index-url=x"}, "is no package and version"),
         ([], {"library": "npm:redlock@5; rm"}, "is no known package and version"),
     ],
@@ -273,6 +275,12 @@ def test_what_no_script_can_show_is_refused_with_the_reason(
 ) -> None:
     case = found(system="redis", options=options, kinds=kinds, property="orphan-freedom")
     with pytest.raises(UsageError, match=why):
+        observed.candidates(*case)
+
+
+def test_a_system_without_shapes_is_refused() -> None:
+    case = found(system="memcached", options={}, kinds=[], property="orphan-freedom")
+    with pytest.raises(UsageError, match="there is no shape of script for them"):
         observed.candidates(*case)
 
 

@@ -52,7 +52,7 @@ def command(path: Path, out: Path | None, releases: int, fresh: bool) -> int:
     target = out or Path(f"package-{run.path.name}")
     asked = package.Asked(releases=releases, fresh=fresh)
     record = package.write(run, target, asked)
-    name = "reproduce.mjs" if (target / "reproduce.mjs").exists() else "reproduce.py"
+    name = next(target.glob("reproduce.*")).name
     say(
         f"{target}: {name} ({record.shape}) showed the finding in {record.shown} of"
         f" {record.trials} trials; see issue.md"

@@ -10,12 +10,12 @@ the library's own row, and names become literals.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from holdfast.clusters.libraries.rows import LIBRARIES
 from holdfast.clusters.libraries.system import OPTIONS, entry
-from holdfast.clusters.programs import npm
+from holdfast.clusters.programs import debian, npm
 from holdfast.clusters.programs.rows import PROGRAMS, named, pinned
 from holdfast.harness.client.guard import CANCELLED
 from holdfast.harness.core.clock import SECOND
@@ -79,7 +79,9 @@ def library_of(manifest: Manifest) -> Library:
     plan = manifest.plan
     wanted = plan.options.get("library", "")
     if not wanted:
-        return _of_system(plan.system)
+        return _of_system(plan.system, plan.options)
+    if wanted.startswith(debian.PREFIX):
+        return _of_debian(plan.system, wanted)
     if wanted.startswith(npm.PREFIX):
         name, version = named(wanted)
         row = PROGRAMS.get((plan.system, name))
@@ -99,7 +101,17 @@ def library_of(manifest: Manifest) -> Library:
     )  # fmt: skip
 
 
-def _of_system(system: str) -> Library:
+def _of_debian(system: str, wanted: str) -> Library:
+    """A library of Debian's packages, as it is installed."""
+    row = PROGRAMS.get((system, wanted))
+    if row is None:
+        raise UsageError(f"not packaged: {wanted!r} is no known package")
+    (found,) = debian.versions([wanted.removeprefix(debian.PREFIX)])
+    name, _, version = found.removeprefix(debian.PREFIX).partition("@")
+    return Library(name=wanted, version=version, package=f"{name} {version}", pins=())
+
+
+def _of_system(system: str, options: Mapping[str, str]) -> Library:
     """What a run without a library tests: the library of the system's own client, or the servers.
 
     UsageError if there are no shapes for the system.
@@ -110,10 +122,21 @@ def _of_system(system: str) -> Library:
             f"not packaged: the run tests the servers of {system} through Holdfast's own client,"
             " and there is no shape of script for them"
         )
+    release = options.get("version", "installed")
+    if row.programs and release != "installed":
+        pin = f"{row.programs}=={release}"
+        if not PIN.fullmatch(pin):
+            raise UsageError(f"not packaged: {release!r} is no release of {row.package}")
+        name = f"{SYSTEM}{row.programs}"
+        return Library(name=name, version="", package=f"{row.package} {release}", pins=(pin,))
     used = row.library or row.imports
-    version = LIBRARIES[used].version if used else ""
-    pins = (f"{used}=={version}", *LIBRARIES[used].pins) if used else ()
+    pins: Sequence[str] = ()
+    if used in LIBRARIES:
+        pins = (f"{used}=={LIBRARIES[used].version}", *LIBRARIES[used].pins)
+    elif used:
+        pins = load(entry(system, options)).libraries
     if row.library:
+        version = LIBRARIES[used].version
         return Library(name=used, version=version, package=pins[0], pins=pins, api="sync")
     return Library(name=f"{SYSTEM}{system}", version="", package=row.package, pins=pins)
 

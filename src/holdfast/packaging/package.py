@@ -8,6 +8,7 @@ from __future__ import annotations
 import html
 import json
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from xml.etree import ElementTree as ET
 import msgspec
 
 from holdfast.catalogue.findings import FINDINGS
+from holdfast.clusters.programs import debian
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import EnvironmentFailed, UsageError
 from holdfast.harness.judging.judge import stored
@@ -25,9 +27,10 @@ from holdfast.harness.runs.directory import RunDir
 from holdfast.harness.verdicts.judged import Judged, Shown
 from holdfast.hunting import releases
 from holdfast.packaging import trials
-from holdfast.packaging.observed import Candidate, Library, candidates, library_of
-from holdfast.packaging.scripts import PIP, file_name, script
-from holdfast.packaging.servers import SERVERS, program
+from holdfast.packaging.observed import SYSTEM, Candidate, Library, candidates, library_of
+from holdfast.packaging.scripts import commands, file_name, script
+from holdfast.packaging.servers import SERVERS, Server, program
+from holdfast.packaging.shapes import Shape
 from holdfast.packaging.trials import TRIALS, Trial
 from holdfast.reports.pictures.finding import draw
 from holdfast.reports.pictures.standalone import standalone
@@ -43,7 +46,7 @@ ISSUE = """# {package}: {title}
 
 ## To reproduce
 
-`{script}` needs only the library{server}. {how}
+`{script}` needs only {needs}. {how}
 
 ```console
 {commands}
@@ -72,7 +75,7 @@ $ {command}
 
 LIMIT = """
 
-This needs a fault that the library may not claim to survive; its documentation should say so."""
+This needs a fault that it may not claim to survive; its documentation should say so."""
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -141,6 +144,9 @@ def _shown(found: Sequence[Candidate], library: Library) -> tuple[Candidate, str
         server = SERVERS[one.shape.server]
         if not server.installed():
             raise EnvironmentFailed(f"{server.program} is not installed; the script is tried on it")
+        lacking = [tool for tool in one.shape.tools if shutil.which(tool) is None]
+        if lacking:
+            raise EnvironmentFailed(f"{' and '.join(lacking)} missing: the script starts it")
         text = script(one.name, one.shape, one.filled)
         environment = trials.fetched(one.filled, library.pins, library.built)
         done = trials.tried(text, one.filled, one.shape.server, environment)
@@ -240,34 +246,41 @@ def issue(chosen: Candidate, judged: Judged, library: Library, record: Record, t
     """The text for an issue tracker, in Markdown."""
     shape, filled = chosen.shape, chosen.filled
     server = SERVERS[shape.server]
-    install = "npm install" if filled.javascript else PIP
     name = file_name(filled)
-    runs = f"{'node' if filled.javascript else 'python'} {name} {server.called}".rstrip()
-    commands = [
-        *([install] if library.pins else []),
-        *([server.begin] if server.begin else []),
-        runs,
-    ]
+    installs = bool(library.pins) or filled.language == "go"
+    typed = commands(shape, filled, install=installs)
     others = len(chosen.judgement.findings) - 1
     return ISSUE.format(
         package=filled.package,
         title=shape.title,
         sentence=_plain(chosen.finding.sentence),
         script=name,
-        server=f" and {server.program}, unmodified" if server.program else "",
+        needs=_needs(library, server, shape.tools),
         how=shape.how,
-        commands="\n".join(f"$ {line}" for line in commands),
+        commands="\n".join(f"$ {line}" for line in typed),
         shown=record.shown,
         trials=record.trials,
         output=trial.said.strip(),
         expected=shape.expected,
         limit="" if chosen.judgement.promised else LIMIT,
-        versions=_versions(library.pins, shape.server),
+        versions=_versions(library, shape),
         releases=_of_releases(record),
         seconds=(judged.stop_ns - judged.start_ns) / SECOND,
         findings="it once" if not others else f"it {others + 1} times",
         command=_plain(judged.command),
     )
+
+
+def _needs(library: Library, server: Server, tools: Sequence[str]) -> str:
+    """What a script needs, for the issue text."""
+    of_server = library.name.startswith(SYSTEM)
+    found = [] if of_server else ["the library"]
+    if of_server and library.pins:
+        found = [" and ".join(pin.partition("==")[0] for pin in library.pins)]
+    if server.program:
+        found.append(f"{server.program}, unmodified{', which it starts' if server.own else ''}")
+    found += tools
+    return " and ".join([", ".join(found[:-1]), found[-1]] if found[1:] else found)
 
 
 def _of_releases(record: Record) -> str:
@@ -303,15 +316,22 @@ def _plain(text: str) -> str:
     return html.escape(" ".join(text.split()), quote=False).replace("`", "'")
 
 
-def _versions(pins: Sequence[str], server: str) -> str:
-    found = [*pins]
-    row = SERVERS[server]
+def _versions(library: Library, shape: Shape) -> str:
+    in_go = library.name.startswith(debian.PREFIX)
+    found = [library.package] if in_go else [*library.pins]
+    row = SERVERS[shape.server]
     if row.says:
         words = [program(row.says[0]) or row.says[0], *row.says[1:]]
-        said = subprocess.run(words, capture_output=True, text=True, check=False).stdout
-        version = re.search(r"\d+\.\d+(?:\.\d+)?", said)
-        found.append(f"{row.program} {version[0] if version else 'of unknown version'}")
+        found.append(_version(words, row.program))
     elif row.program:
-        found.append(server)
-    found.append(f"Python {sys.version.split()[0]}")
+        found.append(shape.server)
+    found += [_version((tool, "--version"), tool) for tool in shape.tools]
+    found.append(_version(("go", "version"), "Go") if in_go else f"Python {sys.version.split()[0]}")
     return "\n".join(f"- {one}" for one in found)
+
+
+def _version(words: Sequence[str], name: str) -> str:
+    """The name of a program with its version, as these words print it."""
+    said = subprocess.run(words, capture_output=True, text=True, check=False).stdout
+    found = re.search(r"\d+\.\d+(?:\.\d+)?", said)
+    return f"{name} {found[0] if found else 'of unknown version'}"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from string import Template
 
-from holdfast.clusters.programs import npm
+from holdfast.clusters.programs import debian, npm
 from holdfast.packaging.servers import SERVERS
 from holdfast.packaging.shapes import CALLS, Shape
 
@@ -22,13 +22,15 @@ SHOWS, NOT_SHOWN, CANNOT_RUN = 1, 0, 2
 """Exit codes of a script."""
 VIOLATION = "VIOLATION: "
 """Begins the line in which a script names what it has shown."""
+APT = "apt install"
 PIP = "pip install --no-deps -r requirements.txt"
 """The packages are complete, and exactly those of the run, also where metadata wants others."""
+GO_BUILD = "GO111MODULE=off GOPATH=/usr/share/gocode go build reproduce.go"
 MOST_LINES, WIDTH = 60, 96
 CODES = "exit code 1: shown, 0: not, 2: failed"
 BEGIN = f'''"""$title
 
-$install$begin    python reproduce.py$called  # {CODES}
+$begin    python reproduce.py$called  # {CODES}
 """
 
 '''
@@ -44,7 +46,6 @@ sys.exit(code)
 """
 BEGIN_JS = f"""// $title
 //
-//   npm install
 $begin//   node reproduce.mjs$called  # {CODES}
 """
 END_JS = """
@@ -53,6 +54,47 @@ const said = await main().catch(failed);
 console.log(said ? "VIOLATION: " + said : "not shown");
 process.exit(said ? 1 : 0);
 """
+BEGIN_GO = f"""// $title
+//
+$begin//	./reproduce$called  # {CODES}
+package main
+
+"""
+"""Of a program that panics, the exit code is 2."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Language:
+    """How a script of a language is written and started.
+
+    file      name of the script; called: the words that start it
+    ending    of the name of a template
+    mark      begins a line of its head
+    begin     text before the template; end: text after it
+    """
+
+    file: str
+    called: str
+    ending: str
+    mark: str
+    begin: str
+    end: str
+
+
+LANGUAGES = {
+    "python": Language(
+        file="reproduce.py", called="python reproduce.py", ending="txt", mark="    ",
+        begin=BEGIN, end=END,
+    ),
+    "javascript": Language(
+        file="reproduce.mjs", called="node reproduce.mjs", ending="mjs.txt", mark="//   ",
+        begin=BEGIN_JS, end=END_JS,
+    ),
+    "go": Language(
+        file="reproduce.go", called="./reproduce", ending="go.txt", mark="//	",
+        begin=BEGIN_GO, end="",
+    ),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,9 +116,11 @@ class Filled:
     renewals: int = 0
 
     @property
-    def javascript(self) -> bool:
-        """Whether the library is one of npm."""
-        return self.library.startswith(npm.PREFIX)
+    def language(self) -> str:
+        """A key of LANGUAGES. Of the programs of Debian's packages, those in Go have shapes."""
+        if self.library.startswith(npm.PREFIX):
+            return "javascript"
+        return "go" if self.library.startswith(debian.PREFIX) else "python"
 
     @property
     def called(self) -> str:
@@ -86,31 +130,46 @@ class Filled:
 
 def file_name(filled: Filled) -> str:
     """Name of the script."""
-    return "reproduce.mjs" if filled.javascript else "reproduce.py"
+    return LANGUAGES[filled.language].file
+
+
+def commands(shape: Shape, filled: Filled, install: bool) -> list[str]:
+    """What a reader types: packages, if the script imports any, then servers, then the script."""
+    server, language = SERVERS[shape.server], filled.language
+    found = []
+    if install:
+        deb = f"{APT} golang-go {filled.library.removeprefix(debian.PREFIX)}"
+        found = {"python": [PIP], "javascript": ["npm install"], "go": [deb, GO_BUILD]}[language]
+    begin = server.begin
+    if shape.tools:
+        tools = " ".join(shape.tools)
+        begin = f"{begin} {tools}" if begin.startswith(APT) else f"{APT} {tools}\n{begin}"
+    found = [*found, *begin.strip().splitlines()]
+    return [*found, f"{LANGUAGES[language].called} {server.called}".rstrip()]
 
 
 def script(name: str, shape: Shape, filled: Filled) -> str:
     """The script of a shape for a library; KeyError if the shape does not have it."""
-    server, javascript = SERVERS[shape.server], filled.javascript
+    server, language = SERVERS[shape.server], LANGUAGES[filled.language]
     own = {**CALLS[filled.called], **shape.libraries[filled.library]}
-    mark = "//   " if javascript else "    "
-    titles = textwrap.wrap(f"{filled.package}: {shape.title}.", WIDTH - 4 * javascript)
+    *steps, _ = commands(shape, filled, install=bool(own["imports"]))
+    comment = "// " if language.begin.startswith("//") else ""
+    titles = textwrap.wrap(f"{filled.package}: {shape.title}.", WIDTH - len(comment))
+    python = language.file.endswith(".py")
     words: Mapping[str, object] = {
         **{word: value.strip("\n") for word, value in own.items()},
-        "install": f"{mark}{PIP}\n" if own["imports"] else "",
-        "title": f"\n{mark[:2].strip()} ".join(titles).replace("\n ", "\n"),
-        "begin": f"{mark}{server.begin}\n" if server.begin else "",
+        "title": f"\n{comment}".join(titles),
+        "begin": "".join(f"{language.mark}{line}\n" for line in steps),
         "called": f" {server.called}" if server.called else "",
-        "name": json.dumps(filled.lock) if javascript else repr(filled.lock),
+        "name": repr(filled.lock) if python else json.dumps(filled.lock, ensure_ascii=False),
         "lease": filled.lease,
         "renewals": filled.renewals,
     }
-    ending = "mjs.txt" if javascript else "txt"
-    body = (TEMPLATES / f"{name.replace('-', '_')}.{ending}").read_text()
-    if javascript:
-        return Template(BEGIN_JS + body + END_JS).substitute(words)
+    body = (TEMPLATES / f"{name.replace('-', '_')}.{language.ending}").read_text()
+    if not python:
+        return Template(language.begin + body + language.end).substitute(words)
     run = "asyncio.run(main())" if "\nasync def main():" in body else "main()"
-    return Template(BEGIN + _with_sys(body) + END).substitute(words, run=run)
+    return Template(language.begin + _with_sys(body) + language.end).substitute(words, run=run)
 
 
 def _with_sys(body: str) -> str:

@@ -31,11 +31,12 @@ Starts = Callable[[Path, int, ExitStack], None]
 class Server:
     """A kind of server that a script needs.
 
-    count    how many, each with a port of its own; the script gets one more if `spare`
+    count    how many, each with a port of its own
     program  what has to be installed, "" if the script serves itself
     begin    the words with which a reader starts it, one line of a shell
     called   how the script is called, with the ports of `begin`
     says     the words that print its version
+    own      whether the script itself starts it; `begin` then installs it, if need be
     """
 
     count: int
@@ -43,6 +44,7 @@ class Server:
     begin: str
     called: str
     says: Sequence[str] = ()
+    own: bool = False
 
     def installed(self) -> bool:
         """Whether its program is on this machine."""
@@ -54,6 +56,10 @@ SERVERS = {
     "redis": Server(
         count=1, program="redis-server", says=REDIS, called="6399",
         begin='redis-server --port 6399 --save "" &',
+    ),
+    "own-redis": Server(
+        count=0, program="redis-server", says=REDIS, called="", own=True,
+        begin="apt install redis-server",
     ),
     "redlock": Server(
         count=5, program="redis-server", says=REDIS, called="6391 6392 6393 6394 6395",
@@ -173,6 +179,17 @@ def _zookeeper(folder: Path, port: int, stack: ExitStack) -> None:
     )
     words = ("java", "-Dzookeeper.admin.enableServer=false", "-cp", ":".join(JARS), MAIN)
     _spawn(stack, *words, str(config), folder=folder)
+    _until(lambda: _serves_sessions(port), "zookeeper")
+
+
+def _serves_sessions(port: int) -> bool:
+    """Whether a server gives out sessions: at its start it accepts connections and says nothing."""
+    try:
+        with socket.create_connection((LOOPBACK, port), timeout=1) as asked:
+            asked.sendall(b"srvr")
+            return b"Mode:" in asked.recv(1024)
+    except OSError:
+        return False
 
 
 def _postgres(folder: Path, port: int, stack: ExitStack) -> None:

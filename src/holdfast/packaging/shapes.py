@@ -18,7 +18,7 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     options     options that the run has, defaults included
     faults      kinds of fault of which one took effect; (): none is needed
     cancelled   the call that a fault cancelled last before the finding, "" for any
-    server      key of `servers.SERVERS`
+    server      key of `servers.SERVERS`; tools: other programs that the script starts
     title       the bug in half a sentence, after the name of the library
     expected    what should happen instead; how: what the script does to show it
     libraries   library -> its words in the template, besides those of CALLS
@@ -29,6 +29,7 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     title: str
     expected: str
     how: str
+    tools: tuple[str, ...] = ()
     options: dict[str, str] = {}
     faults: tuple[str, ...] = ()
     cancelled: str = ""
@@ -46,13 +47,16 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class SystemRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a run of a system without a library tests.
 
-    library  the library of Holdfast's own client, or "" if the servers have the bug; then:
-    package  their name; imports: the library that the script uses, "" for none
+    library   the library of Holdfast's own client, or "" if the servers have the bug; then:
+    package   their name; imports: the library that the script uses, "" for none
+    programs  package of the package index that has the servers of a run whose option `version`
+              names a release, "" for none
     """
 
     library: str = ""
     package: str = ""
     imports: str = ""
+    programs: str = ""
 
 
 class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -17,6 +17,7 @@ from pathlib import Path
 from holdfast.clusters.backends.children import DIES_WITH_DRIVER
 from holdfast.clusters.libraries import environments
 from holdfast.clusters.programs import npm
+from holdfast.clusters.programs.golang import GO
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.packaging import servers
 from holdfast.packaging.scripts import CANNOT_RUN, PIP, SHOWS, VIOLATION, Filled, file_name
@@ -27,6 +28,8 @@ TOGETHER = 3
 TRIAL_S = 120
 MODULES = "node_modules"
 PIP_WORDS = PIP.split()[:-1]
+CONTAINED = ("unshare", "--mount-proc", "--pid", "--fork", "--kill-child", "--")
+"""All servers that a script starts end with it, also if it is killed."""
 Environment = tuple[Sequence[str], Mapping[str, str], Path | None]
 """The interpreter, variables besides those of this process, and a folder node_modules, if any."""
 
@@ -52,8 +55,10 @@ class Trial:
 
 def fetched(filled: Filled, pins: Sequence[str], built: Sequence[str] = ()) -> Environment:
     """An environment with exactly these packages, from the folders that Holdfast keeps."""
-    if filled.javascript:
+    if filled.language == "javascript":
         return ["node"], {}, npm.fetch(pins) / MODULES
+    if filled.language == "go":
+        return [], GO.environment(environments.cache().parent / GO.name), None
     if not pins:
         return [sys.executable, "-P"], {}, None
     folder = environments.fetch(pins, built)
@@ -64,7 +69,10 @@ def fetched(filled: Filled, pins: Sequence[str], built: Sequence[str] = ()) -> E
 def fresh(filled: Filled, package: Path) -> Iterator[Environment]:
     """A new environment made of what a written folder names, and nothing else; removed after."""
     with tempfile.TemporaryDirectory(prefix="holdfast-", ignore_cleanup_errors=True) as scratch:
-        if filled.javascript:
+        if filled.language == "go":
+            yield [], GO.environment(Path(scratch)), None
+            return
+        if filled.language == "javascript":
             shutil.copy(package / "package.json", scratch)
             _installed("npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", at=scratch)
             yield ["node"], {}, Path(scratch) / MODULES
@@ -98,8 +106,34 @@ def tried(
         # The servers are killed with the thread that started them, so with this process.
         return _trial(text, filled, server, environment)
 
-    with ThreadPoolExecutor(TOGETHER) as pool:
+    with (
+        _compiled(text, filled, environment) as environment,
+        ThreadPoolExecutor(TOGETHER) as pool,
+    ):
         return list(pool.map(one, range(times)))
+
+
+@contextmanager
+def _compiled(text: str, filled: Filled, environment: Environment) -> Iterator[Environment]:
+    """The environment with the compiled script of a language that needs it, else as it is."""
+    if filled.language != "go":
+        yield environment
+        return
+    _, variables, _ = environment
+    with tempfile.TemporaryDirectory(prefix="holdfast-", ignore_cleanup_errors=True) as scratch:
+        source = Path(scratch) / file_name(filled)
+        source.write_text(text)
+        try:
+            done = subprocess.run(
+                [*DIES_WITH_DRIVER, *GO.compiled([source], Path(scratch))],
+                capture_output=True, text=True, check=False, timeout=GO.within_s,
+                env=_variables(variables),
+            )  # fmt: skip
+        except subprocess.TimeoutExpired as late:
+            raise EnvironmentFailed(f"go could not compile it within {GO.within_s} s") from late
+        if done.returncode:
+            raise EnvironmentFailed(f"go could not compile the script: {done.stderr[-300:]}")
+        yield [str(Path(scratch) / source.stem)], {}, None
 
 
 def _trial(text: str, filled: Filled, server: str, environment: Environment) -> Trial:
@@ -111,7 +145,8 @@ def _trial(text: str, filled: Filled, server: str, environment: Environment) -> 
         if modules is not None:
             (folder / MODULES).symlink_to(modules)
         with servers.running(server, folder) as ports:
-            words = [*DIES_WITH_DRIVER, *interpreter, str(path), *map(str, ports)]
+            script = [] if filled.language == "go" else [str(path)]
+            words = [*_around(server), *interpreter, *script, *map(str, ports)]
             try:
                 done = subprocess.run(
                     words, capture_output=True, text=True, timeout=TRIAL_S, check=False,
@@ -120,6 +155,15 @@ def _trial(text: str, filled: Filled, server: str, environment: Environment) -> 
             except subprocess.TimeoutExpired:
                 return Trial(code=CANNOT_RUN, said=f"could not run: no end within {TRIAL_S} s")
     return Trial(code=done.returncode, said=done.stdout or done.stderr)
+
+
+def _around(server: str) -> Sequence[str]:
+    """Words before a script, so that nothing of it outlives this process."""
+    if not servers.SERVERS[server].own:
+        return DIES_WITH_DRIVER
+    first, *others = CONTAINED
+    mapped = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+    return [*DIES_WITH_DRIVER, first, *mapped, *others]
 
 
 def _variables(more: Mapping[str, str]) -> dict[str, str]:
