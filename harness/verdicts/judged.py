@@ -14,6 +14,7 @@ from holdfast.harness.core.json_value import OMITTED, Json
 from holdfast.harness.core.verdict import Promises, Severity, Verdict
 from holdfast.harness.verdicts.evidence import Evidence, Number
 from holdfast.harness.verdicts.former_keys import current
+from holdfast.harness.verdicts.server_record import ServerRecord
 
 Span = tuple[int, int, str, int]
 """from_ns, to_ns, label, index of its witness (-1: none)."""
@@ -178,6 +179,7 @@ class Judged:
     nodes     logical client -> its node
     aside     properties that the run was not for and did not exercise, with the reasons
     clocks    host -> its clock against the driver's; {} on one host
+    server_record   the servers' own record compared with the responses; None: not recorded
     report    path of the report, "" if none was written
     """
 
@@ -203,6 +205,7 @@ class Judged:
     promises: Promises | None = None
     clocks: Mapping[str, ClockSummary] = field(default_factory=dict, metadata=OMITTED)
     evidence: Evidence = field(default=Evidence(), metadata=OMITTED)
+    server_record: ServerRecord | None = field(default=None, metadata=OMITTED)
     verified: Verified = field(default=Verified(), metadata=OMITTED)
     report: str = field(default="", metadata=OMITTED)
 
