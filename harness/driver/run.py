@@ -24,6 +24,7 @@ from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import EndsWithClient, Fabric, Hosting, Nemesis, Place
 from holdfast.harness.core.waiting import Sleeps, to_the_end, until
+from holdfast.harness.driver import server_record
 from holdfast.harness.driver.cluster import Cluster
 from holdfast.harness.driver.data_folders import free_zeros
 from holdfast.harness.driver.operations import Operator
@@ -203,10 +204,15 @@ class Run:
         return agent
 
     async def _stages(self, cluster: Cluster, schedule: Schedule) -> None:
-        now, set_phase = self._runtime.now, self._runtime.set_phase
         self._say("deploy")
-        deploy_from = now()
+        deploy_from = self._runtime.now()
         await cluster.open()
+        async with server_record.recorded(cluster) as finish:
+            await self._from_ready(cluster, schedule, deploy_from)
+            await finish()
+
+    async def _from_ready(self, cluster: Cluster, schedule: Schedule, deploy_from: int) -> None:
+        now, set_phase = self._runtime.now, self._runtime.set_phase
         # The first check is one interval after the last start, so that a simulated run begins at
         # the same moment whether its clients connect quickly or slowly.
         await asyncio.sleep(LOOK_NS / SECOND)

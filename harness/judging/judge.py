@@ -22,6 +22,7 @@ from holdfast.harness.history.call_errors import every_acquire_failed
 from holdfast.harness.history.reader import Recording, load
 from holdfast.harness.history.tighten import share
 from holdfast.harness.judging.certificates import certificate, order_certificate
+from holdfast.harness.judging.server_record import compared
 from holdfast.harness.plans.manifest import Manifest, RecordedChecker
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.runs import directory, files, journal
@@ -63,7 +64,8 @@ def judge(
         case = case_of(manifest, recording, journal.marks(run), journal.faults(run))
     told = replace(evidence(case), narrowed=share(case.history.rows))
     judged = judge_case(manifest, case, checkers, orders)
-    return replace(judged, clocks=recording.clocks, evidence=told)
+    record = compared(run, case)
+    return replace(judged, clocks=recording.clocks, evidence=told, server_record=record)
 
 
 def stored(run: RunDir) -> Judged:

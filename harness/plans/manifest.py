@@ -25,7 +25,7 @@ MOST = {"nodes": 1000, "clients": 100_000, "locks": 1_000_000, "drift_ppm": 1_00
 """Upper bounds of counts in a manifest; a larger count would make a loop endless."""
 DISK = "disk_mib"
 """Option of a backend: MiB of the disk that each server has of its own."""
-ADDED_LATER = {"nemeses", "must", "checkers", "require", "scenario"}
+ADDED_LATER = {"nemeses", "must", "checkers", "require", "scenario", "server_record"}
 """Fields of a plan that the first versions did not record; a run without them is still judged."""
 _MISSING = re.compile(r"Object missing required field `(\w+)`(?: - at `\$\.?([^`]*)`)?")
 _WRONG = re.compile(r"(.*) - at `(?:key in )?\$\.?([^`]*)`", re.DOTALL)

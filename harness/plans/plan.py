@@ -47,6 +47,7 @@ class Plan:
                them, and each must be exercised; (): those that the workload requests
     checkers   further checkers, by name or FILE.py:NAME; their properties count as promised
     require    properties that count as promised, whatever the system declares
+    server_record   whether the servers' own record of the locks is read and compared
     scenario   the scenario of the plan, "" for none; not part of a plan file, which a user may
                change
     """
@@ -67,6 +68,7 @@ class Plan:
     must: Sequence[str] = ()
     checkers: Sequence[str] = ()
     require: Sequence[str] = ()
+    server_record: bool = False
     scenario: str = ""
 
 
@@ -170,7 +172,7 @@ class _Reader:
         if name not in self._table:
             return default
         value = self._table.pop(name)
-        if not isinstance(value, kind) or isinstance(value, bool):
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
             wanted = _TYPE_WORDS[kind] if turn is not positive_ns else _DURATION
             self._problems.append(f"{self._where}: invalid {name} = {value!r}: expected {wanted}")
             return default
@@ -186,7 +188,13 @@ class _Reader:
             self._problems.append(f"{self._where}: {suggest(name, self._names, 'key')}")
 
 
-_TYPE_WORDS = {str: "a string", int: "a whole number", dict: "a table", list: "a list"}
+_TYPE_WORDS = {
+    str: "a string",
+    int: "a whole number",
+    bool: "true or false",
+    dict: "a table",
+    list: "a list",
+}
 _DURATION = 'a duration in quotes, like "300ms", "5s" or "2m"'
 
 
@@ -240,6 +248,7 @@ def parse(table: Mapping[str, object], known: Known, where: str = "plan") -> Pla
         must=reader.take("must", list, (), _properties),
         require=reader.take("require", list, (), _properties),
         checkers=reader.take("checkers", list, (), lambda v: _checkers(v, known)),
+        server_record=reader.take("server_record", bool, False, bool),
     )
     reader.finish()
     if problems:
@@ -355,6 +364,7 @@ def to_toml(plan: Plan, *, exact: bool) -> str:
     lines += [f"must = {toml.quoted(list(plan.must))}"] if plan.must else []
     lines += [f"require = {toml.quoted(list(plan.require))}"] if plan.require else []
     lines += [f"checkers = {toml.quoted(list(plan.checkers))}"] if plan.checkers else []
+    lines += ["server_record = true"] if plan.server_record else []
     lines += _table("[options]", plan.options) if plan.options else []
     for name, options in () if exact else plan.nemeses:
         lines += _table("[[nemesis]]", {"name": name, **options})

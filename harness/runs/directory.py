@@ -50,6 +50,10 @@ class RunDir:
         return self.path / "times.jsonl"
 
     @property
+    def server_record(self) -> Path:
+        return self.path / "server-record.jsonl"
+
+    @property
     def verdicts(self) -> Path:
         return self.path / "verdicts.json"
 

@@ -15,6 +15,7 @@ from holdfast.harness.core.verdict import Promises, Severity, Verdict
 from holdfast.harness.verdicts.departure import Traced
 from holdfast.harness.verdicts.evidence import Evidence, Number
 from holdfast.harness.verdicts.former_keys import current
+from holdfast.harness.verdicts.server_record import ServerRecord
 
 Span = tuple[int, int, str, int]
 """from_ns, to_ns, label, index of its witness (-1: none)."""
@@ -180,6 +181,7 @@ class Judged:
     aside     properties that the run was not for and did not exercise, with the reasons
     clocks    host -> its clock against the driver's; {} on one host
     traced    its servers' steps against their specification; None if the plan did not ask for it
+    server_record   the servers' own record compared with the responses; None: not recorded
     report    path of the report, "" if none was written
     """
 
@@ -205,6 +207,7 @@ class Judged:
     promises: Promises | None = None
     clocks: Mapping[str, ClockSummary] = field(default_factory=dict, metadata=OMITTED)
     evidence: Evidence = field(default=Evidence(), metadata=OMITTED)
+    server_record: ServerRecord | None = field(default=None, metadata=OMITTED)
     verified: Verified = field(default=Verified(), metadata=OMITTED)
     traced: Traced | None = field(default=None, metadata=OMITTED)
     report: str = field(default="", metadata=OMITTED)

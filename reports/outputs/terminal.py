@@ -9,7 +9,8 @@ from rich.text import Text
 
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.verdicts.judged import Judged, Judgement, Outcome, UnderKind
-from holdfast.reports.run import story
+from holdfast.harness.verdicts.server_record import ServerRecord
+from holdfast.reports.run import server_record, story
 from holdfast.reports.text import formatting, tables
 
 STYLES = {
@@ -46,6 +47,8 @@ def render(run: Judged, *, width: int, colour: bool, why: str = "") -> str:
     if run.faults:
         console.print(Text("Faults", style="bold"))
         tables.show(console, _faults(run))
+    if run.server_record is not None:
+        _print_server_record(console, run, run.server_record)
     _print_end(console, run, why)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
@@ -169,6 +172,25 @@ def _faults(run: Judged) -> Table:
             Text(formatting.plain(evidence, 160)),
         )
     return table
+
+
+def _print_server_record(console: Console, run: Judged, record: ServerRecord) -> None:
+    console.print(Text(server_record.TITLE, style="bold"))
+    sentences = [
+        server_record.result(record),
+        *server_record.compared(record),
+        *server_record.gaps(run, record),
+    ]
+    for sentence in sentences:
+        console.print(Padding(Text(sentence), (0, 0, 0, 2)))
+    for kind, _, several in server_record.kinds(record):
+        for one in several[:FINDINGS_A_PROPERTY]:
+            line = f"{kind}: {formatting.stopped(one.sentence, 400)}"
+            console.print(Padding(Text(formatting.plain(line, 460)), (0, 0, 0, 2)))
+        if len(several) > FINDINGS_A_PROPERTY:
+            rest = len(several) - FINDINGS_A_PROPERTY
+            console.print(Text(f"  and {rest:,} more of {kind} in the report", style="dim"))
+    console.print()
 
 
 def _print_end(console: Console, run: Judged, why: str) -> None:

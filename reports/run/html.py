@@ -18,7 +18,7 @@ from holdfast.harness.verdicts.judged import Judged, Judgement, Outcome
 from holdfast.reports.pictures import charts
 from holdfast.reports.pictures.overview import overview
 from holdfast.reports.pictures.timeline import DIGEST, SCRIPT, Recorded, timeline
-from holdfast.reports.run import page, story
+from holdfast.reports.run import page, server_record, story
 from holdfast.reports.run.coverage_advice import advices
 from holdfast.reports.run.nearby_operations import around, ends_of_leases
 from holdfast.reports.text import formatting
@@ -74,6 +74,7 @@ def render(
             groups=groups,
             overview=overview(run, [(c.number, c.finding, c.tone) for c in cards]),
             sections=page.sections(run),
+            record=_server_record(run),
             spans=page.spans(run),
             tokens=charts.tokens(run),
             token_rows=page.token_rows(run),
@@ -88,6 +89,20 @@ def render(
             plan_link="data:application/toml;base64," + base64.b64encode(plan).decode(),
         )
     )
+
+
+def _server_record(run: Judged) -> dict[str, object] | None:
+    """The section about the servers' own record, None if the run has none."""
+    found = run.server_record
+    if found is None:
+        return None
+    return {
+        "title": server_record.TITLE,
+        "result": server_record.result(found),
+        "compared": server_record.compared(found),
+        "gaps": server_record.gaps(run, found),
+        "kinds": server_record.kinds(found),
+    }
 
 
 def state(judgement: Judgement) -> str:

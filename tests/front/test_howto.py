@@ -73,7 +73,7 @@ def test_the_commands_of_a_page_do_what_it_says(
         needs.tracing()
     if page.stem == "links":
         needs.namespaces()
-    if page.stem in ("hunt", "package"):
+    if page.stem in ("hunt", "package", "server-records"):
         needs.namespaces()
         needs.binary("redis-server")
     if page.stem == "power-loss":

@@ -98,18 +98,27 @@ class Server:
         return answer
 
     async def first(
-        self, path: str, body: Mapping[str, Json], within_s: float, wanted: Callable[[Body], bool]
+        self,
+        path: str,
+        body: Mapping[str, Json],
+        within_s: float,
+        wanted: Callable[[Body], bool],
+        *,
+        idle: bool = False,
     ) -> Body:
         """The first wanted message of a response that has no end. Errors: NotSent, NoAnswer,
-        Refused."""
-        until_s = asyncio.get_running_loop().time() + within_s
+        Refused. `idle`: `within_s` is the longest time without a message, not that of the call."""
+        loop = asyncio.get_running_loop()
+        until_s = loop.time() + within_s
         reader, writer = await self._connection(until_s)
         try:
-            async with asyncio.timeout_at(until_s):
+            async with asyncio.timeout_at(until_s) as bound:
                 writer.write(request(self._address, path, body, self._token))
                 await writer.drain()
                 status, _ = await _head(reader)
                 async for said in _messages(reader):
+                    if idle:
+                        bound.reschedule(loop.time() + within_s)
                     if refusal(status, said):
                         raise Refused(refusal(status, said))
                     if wanted(said):

@@ -26,6 +26,7 @@ from holdfast.clusters.systems.etcd import (
     PORT,
     authentication,
     membership,
+    record,
     snapshots,
 )
 from holdfast.clusters.systems.etcd.json_gateway import (
@@ -52,6 +53,7 @@ from holdfast.harness.core.fault_traits import (
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
+from holdfast.harness.recording.server_record import RecordTask
 
 OPTIONS = {
     "lock": ("transaction", "rpc"),
@@ -246,6 +248,16 @@ class Etcd(KeepsFiles):
         joining(place, node).parent.mkdir(exist_ok=True)
         joining(place, node).touch()
         return id
+
+    def unrecorded(self, options: Mapping[str, str]) -> str | None:
+        """As `KeepsRecord`: the key of the Lock call names a lease, which clients do not record."""
+        if choose("etcd", options, OPTIONS)["lock"] == "rpc":
+            return "with lock=rpc the servers' record does not name attempts: use lock=transaction"
+        return None
+
+    async def follow(self, task: RecordTask) -> None:
+        """As `KeepsRecord`: a watch on all locks from revision 1."""
+        await record.follow(task)
 
     def precheck(self) -> str | None:
         """Why this machine cannot start it outside a container; None if it can."""

@@ -13,7 +13,7 @@ from dataclasses import replace
 from holdfast.clusters.systems.operations import KeepsFiles
 from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.presets import LEASE
-from holdfast.clusters.systems.redis import PORT
+from holdfast.clusters.systems.redis import PORT, record
 from holdfast.clusters.systems.redis.server import (
     PERSISTENCE,
     advance,
@@ -27,6 +27,7 @@ from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
+from holdfast.harness.recording.server_record import RecordTask
 
 OPTIONS = {
     "client": ("redis-py", "own"),
@@ -126,6 +127,17 @@ class Redis(KeepsFiles):
         """The sum of all token counters; None without `tokens=counter`."""
         counts = _chosen(options)["tokens"] == "counter"
         return await counters(server) if counts else None
+
+    def unrecorded(self, options: Mapping[str, str]) -> str | None:
+        """As `KeepsRecord`: where the value of a key does not name its owner, or SET is not all."""
+        variant = _chosen(options)["variant"]
+        if variant in ("fixed-value", "setnx-expire"):
+            return f"with variant={variant} the commands do not show who holds the lock"
+        return None
+
+    async def follow(self, task: RecordTask) -> None:
+        """As `KeepsRecord`: the commands of MONITOR on the server that clients use."""
+        await record.follow(task)
 
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
         """Whether the server responds to PING."""

@@ -21,10 +21,17 @@ from holdfast.clusters.systems.operations import KeepsFiles
 from holdfast.clusters.systems.options import choose, refuse_loopback
 from holdfast.clusters.systems.presets import LEASE_WITH_TOKENS
 from holdfast.clusters.systems.response import response
-from holdfast.clusters.systems.zookeeper import ELECTION_PORT, FOLLOW_PORT, LONGEST_MS, PORT
+from holdfast.clusters.systems.zookeeper import (
+    ELECTION_PORT,
+    FOLLOW_PORT,
+    LONGEST_MS,
+    PORT,
+    record,
+)
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
+from holdfast.harness.recording.server_record import RecordTask
 
 OPTIONS = {
     "lock": ("kazoo",),
@@ -109,6 +116,14 @@ class ZooKeeper(KeepsFiles):
         if missing:
             return f"no {', '.join(missing)}; install zookeeper, or use --backend docker"
         return None
+
+    def unrecorded(self, options: Mapping[str, str]) -> str | None:
+        """As `KeepsRecord`: every contender's node names its attempt."""
+        return None
+
+    async def follow(self, task: RecordTask) -> None:
+        """As `KeepsRecord`: the transaction logs of all servers."""
+        await record.follow(task)
 
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
         """Whether the server serves: standalone, as a follower, or as the leader."""

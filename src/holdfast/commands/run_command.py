@@ -108,6 +108,11 @@ IS_PYTHON = re.compile(r".+\.py:\w+")
 @click.option("--library", help="Client library to test, unmodified: redis==4.5.1, npm:redlock@5.")
 @click.option("--mutant", help="Plant this bug in the service.", shell_complete=name_of("mutants"))
 @click.option(
+    "--server-record",
+    is_flag=True,
+    help="Compare the servers' own record of the locks with what clients were answered.",
+)
+@click.option(
     "--until-violation",
     is_flag=True,
     help="End the workload when a promise is seen to be violated.",
@@ -129,6 +134,7 @@ def command(
     table = {name: given[name] for name in SETTINGS if name not in ("hosts", "out")}
     table["nemesis"] = ",".join(given["nemesis"])
     table["checkers"] = list(given["checkers"]) or None
+    table["server_record"] = given["server_record"] or None
     table["require"] = [name for text in given["require"] for name in text.split(",")] or None
     if ctx.get_parameter_source("lease") is ParameterSource.DEFAULT:
         # That of the system, which the plan knows.

@@ -50,7 +50,14 @@ from holdfast.harness.runs.directory import RunDir
 from holdfast.nemesis.compose import draw_all
 from holdfast.nemesis.targets import unknown_parts
 from holdfast.nemesis.user_nemesis import UserNemesis
-from holdfast.planning import offered_load, operations, own_code, packages, server_disks
+from holdfast.planning import (
+    offered_load,
+    operations,
+    own_code,
+    packages,
+    server_disks,
+    server_record,
+)
 from holdfast.planning.resolve import (
     Prepared,
     backend_options,
@@ -112,6 +119,7 @@ def prepared(plan: Plan) -> Prepared:
         *without_connections(found),
         *server_disks.problems(plan),
         *operations.problems(found),
+        *server_record.problems(found),
         *own_code.problems(plan),
         *unknown_asks(found),
     ]
@@ -497,6 +505,7 @@ def command(plan: Plan) -> str:
         words += ["--nemesis", ",".join(_nemesis_text(*nemesis) for nemesis in plan.nemeses)]
     for name in plan.checkers:
         words += ["--checker", name]
+    words += ["--server-record"] if plan.server_record else []
     words += ["--require", ",".join(plan.require)] if plan.require else []
     for name, value in plan.options.items():
         words += ["--set", f"{name}={value}"]

@@ -1,0 +1,209 @@
+"""ZooKeeper's record of the locks: the transaction logs that the servers write, by zxid.
+
+A transaction that is in the logs of a majority of the servers is committed. The logs are read from
+their files five times a second. A log may lose an end that was not committed. If one loses what a
+majority had, its data was replaced or restored: the record ends there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from holdfast.clusters.systems.zookeeper.transaction_log import (
+    ENTRY,
+    HEADER,
+    Node,
+    Transaction,
+    begun,
+    entries,
+    length_of,
+)
+from holdfast.harness.recording.server_record import (
+    BEGUN,
+    ENDED,
+    GAP,
+    GONE,
+    PUT,
+    SEEN,
+    RecordEvent,
+    RecordTask,
+)
+
+LOOK_S = 0.2
+CHUNK = 1 << 18
+CONTENDER = re.compile(r"/holdfast/(?P<lock>.+)/[0-9a-f]+__lock__(?P<sequence>\d{10})")
+"""A node of kazoo's Lock; that with the lowest sequence of a lock holds it."""
+
+
+class Log:
+    """The log of one server, read up to a place of its last file.
+
+    zxids   of its transactions, in order, with what is not noted yet
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.zxids: dict[int, Transaction | None] = {}
+        self._folder = folder
+        self._file = ""
+        self._at = self._last_at = 0
+        self._last = b""
+
+    def read(self, last: int) -> bool:
+        """Reads what is new; a log that was cut is read again from its beginning, and False if it
+        has lost a transaction up to the zxid `last` by that.
+
+        OSError if a file cannot be read, ValueError if one is no log.
+        """
+        found = (path.name for path in self._folder.glob("log.*"))
+        names = sorted(found, key=lambda name: int(name[4:], 16))
+        kept: list[int] = []
+        if self._file and (self._file not in names or self._cut()):
+            kept = [zxid for zxid in self.zxids if zxid <= last]
+            self.zxids.clear()
+            self._file = ""
+        for name in names[names.index(self._file) if self._file else 0 :]:
+            if name != self._file:
+                self._file, self._at, self._last = name, 0, b""
+            self._read_on()
+        return all(zxid in self.zxids for zxid in kept)
+
+    def _cut(self) -> bool:
+        """Whether the last entry that was read is not at its place any more."""
+        with (self._folder / self._file).open("rb") as file:
+            file.seek(self._last_at)
+            return file.read(len(self._last)) != self._last
+
+    def _read_on(self) -> None:
+        with (self._folder / self._file).open("rb") as file:
+            if not self._at:
+                if not begun(file.read(HEADER.size)):
+                    return
+                self._at = HEADER.size
+            length = -1
+            while length:
+                file.seek(self._at)
+                length = self._read_part(file)
+
+    def _read_part(self, file: BinaryIO) -> int:
+        """Reads some entries; their length. Zeros follow the last one, megabytes of them."""
+        head = file.read(ENTRY.size)
+        if not any(head):
+            return 0
+        data, at = head + file.read(max(CHUNK, length_of(head))), 0
+        for transaction, length in entries(data):
+            self.zxids[transaction.zxid] = transaction
+            self._last_at, self._last = self._at + at, data[at : at + ENTRY.size]
+            at += length
+        self._at += at
+        return at
+
+
+class Reader:
+    """Looks at all logs again and again, and notes what a majority of them has."""
+
+    def __init__(self, task: RecordTask) -> None:
+        self._task = task
+        self._logs = [Log(task.data / node.name / "version-2") for node in task.servers]
+        self._nodes: dict[str, Node] = {}
+        self._by_sequence = task.options.get("token") == "sequence"
+        self._last = -1
+        """The last zxid that was noted."""
+        self._seen_ns = task.now()
+
+    def look(self) -> int:
+        """One look at all logs: when it began, if all of them could be read; else 0.
+
+        ValueError if the record cannot go on.
+        """
+        asked_ns = self._task.now()
+        for log in self._logs:
+            try:
+                whole = log.read(self._last)
+            except OSError:
+                return 0
+            if not whole:
+                raise ValueError("a server's transaction log has lost committed transactions")
+        for done in self._committed():
+            for event in self._events(done):
+                self._task.note(event)
+        if not all(log.zxids for log in self._logs):
+            return 0
+        newest = max(next(reversed(log.zxids)) for log in self._logs)
+        self._seen_ns = asked_ns
+        self._task.note(RecordEvent(event=SEEN, t_ns=asked_ns, at=newest))
+        return asked_ns
+
+    def gap(self, reason: str) -> None:
+        """Ends the record: what is later is not known."""
+        now = self._task.now()
+        self._task.note(RecordEvent(event=GAP, t_ns=now, from_ns=self._seen_ns, reason=reason))
+
+    def _committed(self) -> Iterator[Transaction]:
+        """The transactions that a majority has since the last look, in order."""
+        counts: dict[int, int] = {}
+        for log in self._logs:
+            for zxid in reversed(log.zxids):
+                if zxid <= self._last:
+                    break
+                counts[zxid] = counts.get(zxid, 0) + 1
+        majority = len(self._logs) // 2 + 1
+        for zxid in sorted(zxid for zxid, n in counts.items() if n >= majority):
+            found = [log.zxids[zxid] for log in self._logs if zxid in log.zxids]
+            for log in self._logs:
+                if zxid in log.zxids:
+                    log.zxids[zxid] = None
+            self._last = zxid
+            yield next(one for one in found if one is not None)
+
+    def _events(self, done: Transaction) -> Iterator[RecordEvent]:
+        """What a transaction changes in the locks."""
+        closed = [path for path, node in self._nodes.items() if node.session == done.closed]
+        for change in (*done.changes, *(closed if done.closed else ())):
+            if isinstance(change, str):
+                if self._nodes.pop(change, None) is not None:
+                    yield self._event(GONE, change, done.zxid)
+            elif CONTENDER.fullmatch(change.path):
+                self._nodes[change.path] = change
+                owner = change.data.decode(errors="replace")
+                yield self._event(PUT, change.path, done.zxid, owner)
+
+    def _event(self, kind: str, path: str, zxid: int, owner: str = "") -> RecordEvent:
+        found = CONTENDER.fullmatch(path)
+        assert found is not None
+        sequence = int(found["sequence"])
+        return RecordEvent(
+            event=kind,
+            t_ns=self._task.now(),
+            at=zxid,
+            lock=found["lock"],
+            rank=sequence + 1,
+            owner=owner,
+            token=sequence if self._by_sequence else zxid,
+        )
+
+
+async def follow(task: RecordTask) -> None:
+    """Reads until the run is over, and once more after that."""
+    source = f"ZooKeeper: the transaction logs of {len(task.servers)} servers, by zxid"
+    task.note(RecordEvent(event=BEGUN, t_ns=task.now(), reason=source))
+    reader = Reader(task)
+    task.following.set()
+    while True:
+        over = task.over.is_set()
+        try:
+            looked_ns = reader.look()
+        except ValueError as error:
+            reader.gap(str(error))
+            return
+        if over and looked_ns:
+            task.note(RecordEvent(event=ENDED, t_ns=looked_ns))
+            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LOOK_S):
+                # Once the run is over there is only the time to wait for.
+                await (asyncio.sleep(LOOK_S) if over else task.over.wait())

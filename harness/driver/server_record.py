@@ -1,0 +1,117 @@
+"""Writes the servers' own record of the locks into the run directory while the run goes on.
+
+The reader of the system (`KeepsRecord.follow`) is a task of the driver. It starts when the servers
+are ready and ends after the last client, before they are stopped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import traceback
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from io import TextIOWrapper
+
+from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.json_value import plain
+from holdfast.harness.driver.cluster import Cluster
+from holdfast.harness.plans.plan import lock_names
+from holdfast.harness.recording.server_record import (
+    ENDED,
+    GAP,
+    KeepsRecord,
+    RecordEvent,
+    RecordTask,
+)
+from holdfast.harness.runs.directory import RunDir
+from holdfast.harness.runs.server_record import MOST_BYTES, MOST_LINE
+
+FOLLOWS_WITHIN_S = 20.0
+ENDS_WITHIN_S = 15.0
+FULL = "the record has reached its largest size"
+
+
+class RecordFile:
+    """The file of a record, of bounded size: what does not fit is a gap up to the end."""
+
+    def __init__(self, file: TextIOWrapper, now: Callable[[], int]) -> None:
+        self._file, self._now = file, now
+        self._left = MOST_BYTES - 2 * MOST_LINE
+        self._full = False
+
+    def note(self, event: RecordEvent) -> None:
+        """Adds an event as one line."""
+        line = json.dumps(plain(event)) + "\n"
+        if not self._full and len(line) <= min(MOST_LINE, self._left):
+            self._left -= len(line)
+            self._file.write(line)
+            return
+        if not self._full or event.event == ENDED:
+            now = self._now()
+            lost = RecordEvent(event=GAP, t_ns=now, from_ns=min(event.t_ns, now), reason=FULL)
+            self._file.write(json.dumps(plain(lost)) + "\n")
+        self._full = True
+
+
+@asynccontextmanager
+async def recorded(cluster: Cluster) -> AsyncIterator[Callable[[], Awaitable[None]]]:
+    """Records what the plan asks for; nothing if it asks for nothing.
+
+    Yields a call that reads the rest of the record, for the end of the run. EnvironmentFailed if
+    the record cannot be read from the start.
+    """
+    system, over = cluster.system, asyncio.Event()
+    if not cluster.plan.server_record or not isinstance(system, KeepsRecord):
+        yield _nothing
+        return
+    run = RunDir(cluster.place.run_dir)
+    with run.server_record.open("x", encoding="ascii", buffering=1) as file:
+        task = RecordTask(
+            servers=cluster.named("server"),
+            options=cluster.options.system,
+            locks=lock_names(cluster.plan),
+            data=run.path / "data",
+            now=cluster.runtime.now,
+            note=RecordFile(file, cluster.runtime.now).note,
+            following=asyncio.Event(),
+            over=over,
+        )
+        reading = asyncio.ensure_future(system.follow(task))
+        begun = asyncio.ensure_future(task.following.wait())
+        try:
+            await asyncio.wait(
+                {reading, begun},
+                timeout=FOLLOWS_WITHIN_S,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            if not begun.done():
+                raise EnvironmentFailed(
+                    f"{cluster.plan.system}: the servers' record could not be read within"
+                    f" {FOLLOWS_WITHIN_S:g} s{_why(reading)}"
+                )
+
+            async def finish() -> None:
+                over.set()
+                await asyncio.wait({reading}, timeout=ENDS_WITHIN_S)
+
+            yield finish
+        finally:
+            begun.cancel()
+            reading.cancel()
+            await asyncio.wait({reading, begun})
+            if not reading.cancelled() and reading.exception() is not None:
+                # The run is judged without the rest of its record; driver.log has the cause.
+                traceback.print_exception(reading.exception())
+
+
+async def _nothing() -> None:
+    pass
+
+
+def _why(reading: asyncio.Future[None]) -> str:
+    if not reading.done():
+        return ""
+    with suppress(asyncio.CancelledError):
+        return f": {reading.exception()}"
+    return ""

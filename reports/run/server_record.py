@@ -1,0 +1,85 @@
+"""The servers' own record against the clients' responses, in sentences.
+
+What was compared, how much of it, and what differs. It changes no verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.harness.verdicts.judged import Judged
+from holdfast.harness.verdicts.server_record import KINDS, Difference, ServerRecord
+from holdfast.reports.text.formatting import count, plain, seconds, stopped
+
+TITLE = "Servers' own record"
+SHOWN_GAPS = 3
+
+
+def result(record: ServerRecord) -> str:
+    """The result in one sentence."""
+    if record.problem:
+        return f"The servers' record cannot be compared: {stopped(record.problem, 400)}"
+    if record.total:
+        return (
+            f"The servers' record and the responses differ in {count(record.total, 'place')}."
+            " No verdict counts this."
+        )
+    if not record.matched:
+        return "No grant could be compared with the servers' record."
+    return f"The servers' record and the responses agree on {count(record.matched, 'grant')}."
+
+
+def compared(record: ServerRecord) -> list[str]:
+    """What was compared, and what could not be, in sentences."""
+    if record.problem:
+        return []
+    told = [
+        f"Source: {plain(record.source or 'unknown', 200)}:"
+        f" {count(record.events, 'event')}, {count(record.holds, 'hold')}.",
+        f"Of {count(record.granted, 'granted acquire')} {record.matched:,} have their hold in the"
+        f" record{_uncovered(record)}.",
+    ]
+    if record.unknown:
+        told.append(
+            f"Of {count(record.unknown, 'acquire')} with an unknown outcome {record.took_effect:,}"
+            f" took effect by the record, {record.no_effect:,} did not"
+            f"{f', {record.undecided:,} remain unknown' if record.undecided else ''}."
+        )
+    if record.undone:
+        told.append(
+            f"{count(record.undone, 'refused acquire')} held the lock for a moment before the"
+            " response: the client had undone it."
+        )
+    if record.strangers:
+        told.append(
+            f"{count(record.strangers, 'hold')} of the record name no acquire of a client, and were"
+            " not compared."
+        )
+    if not record.whole:
+        told.append("The record ends before the run: what is later was not compared.")
+    return told
+
+
+def _uncovered(record: ServerRecord) -> str:
+    if not record.uncovered:
+        return ""
+    return f"; {record.uncovered:,} could not be compared, in a gap or after its end"
+
+
+def gaps(run: Judged, record: ServerRecord) -> list[str]:
+    """The first gaps, and how many more there are."""
+    told = [
+        f"Gap from {seconds(run.at(gap.from_ns))} to {seconds(run.at(gap.to_ns))}:"
+        f" {stopped(gap.reason, 200)}"
+        for gap in record.gaps[:SHOWN_GAPS]
+    ]
+    rest = len(record.gaps) - SHOWN_GAPS
+    return [*told, f"{count(rest, 'more gap')}."] if rest > 0 else told
+
+
+def kinds(record: ServerRecord) -> list[tuple[str, str, Sequence[Difference]]]:
+    """(kind, its meaning, the differences) of each kind that the record shows."""
+    found: dict[str, list[Difference]] = {}
+    for one in record.differences:
+        found.setdefault(one.kind, []).append(one)
+    return [(kind, KINDS.get(kind, ""), several) for kind, several in found.items()]
