@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 import pytest
-
 from docs.tools.packages import page
+
 from holdfast.catalogue.findings import FINDINGS
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.plans.plan import Plan
