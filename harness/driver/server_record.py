@@ -11,47 +11,46 @@ import json
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from io import TextIOWrapper
 
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.json_value import plain
 from holdfast.harness.driver.cluster import Cluster
 from holdfast.harness.plans.plan import lock_names
 from holdfast.harness.recording.server_record import (
-    ENDED,
     GAP,
     KeepsRecord,
     RecordEvent,
     RecordTask,
 )
+from holdfast.harness.runs import files
 from holdfast.harness.runs.directory import RunDir
 from holdfast.harness.runs.server_record import MOST_BYTES, MOST_LINE
 
 FOLLOWS_WITHIN_S = 20.0
 ENDS_WITHIN_S = 15.0
 FULL = "the record has reached its largest size"
+"""Without its last event a record says nothing about what is later than its last lines."""
 
 
 class RecordFile:
-    """The file of a record, of bounded size: what does not fit is a gap up to the end."""
+    """The file of a record, of bounded size: it ends with the first event that does not fit."""
 
-    def __init__(self, file: TextIOWrapper, now: Callable[[], int]) -> None:
-        self._file, self._now = file, now
-        self._left = MOST_BYTES - 2 * MOST_LINE
+    def __init__(self, write: Callable[[bytes], object], now: Callable[[], int]) -> None:
+        self._write, self._now = write, now
+        self._left = MOST_BYTES - MOST_LINE
         self._full = False
 
     def note(self, event: RecordEvent) -> None:
-        """Adds an event as one line."""
-        line = json.dumps(plain(event)) + "\n"
-        if not self._full and len(line) <= min(MOST_LINE, self._left):
-            self._left -= len(line)
-            self._file.write(line)
+        """Adds an event as one line, unless the record has ended with a gap."""
+        line = _line(event)
+        if self._full:
             return
-        if not self._full or event.event == ENDED:
+        self._full = len(line) > min(MOST_LINE, self._left)
+        if self._full:
             now = self._now()
-            lost = RecordEvent(event=GAP, t_ns=now, from_ns=min(event.t_ns, now), reason=FULL)
-            self._file.write(json.dumps(plain(lost)) + "\n")
-        self._full = True
+            line = _line(RecordEvent(event=GAP, t_ns=now, from_ns=event.t_ns, reason=FULL))
+        self._left -= len(line)
+        self._write(line)
 
 
 @asynccontextmanager
@@ -66,14 +65,14 @@ async def recorded(cluster: Cluster) -> AsyncIterator[Callable[[], Awaitable[Non
         yield _nothing
         return
     run = RunDir(cluster.place.run_dir)
-    with run.server_record.open("x", encoding="ascii", buffering=1) as file:
+    with files.appending(run.path, run.server_record.name) as write:
         task = RecordTask(
             servers=cluster.named("server"),
             options=cluster.options.system,
             locks=lock_names(cluster.plan),
             data=run.path / "data",
             now=cluster.runtime.now,
-            note=RecordFile(file, cluster.runtime.now).note,
+            note=RecordFile(write, cluster.runtime.now).note,
             following=asyncio.Event(),
             over=over,
         )
@@ -103,6 +102,10 @@ async def recorded(cluster: Cluster) -> AsyncIterator[Callable[[], Awaitable[Non
             if not reading.cancelled() and reading.exception() is not None:
                 # The run is judged without the rest of its record; driver.log has the cause.
                 traceback.print_exception(reading.exception())
+
+
+def _line(event: RecordEvent) -> bytes:
+    return json.dumps(plain(event)).encode() + b"\n"
 
 
 async def _nothing() -> None:

@@ -190,8 +190,18 @@ def _segments(events: Iterable[RecordEvent]) -> list[list[RecordEvent]]:
 
 def _floors(segment: Iterable[RecordEvent]) -> Callable[[int], int]:
     """Place of an event -> a time after which it was done, by the `seen` events with an earlier
-    place; 0 if there are none."""
-    seen = sorted((event.at, event.t_ns) for event in segment if event.event == SEEN)
+    place; 0 if there are none.
+
+    A `seen` that comes after events with later places is not used: the servers may have gone back
+    to an earlier state, which only the next gap will show.
+    """
+    newest, seen = 0, list[tuple[int, int]]()
+    for event in segment:
+        if event.event in (PUT, GONE, STATE):
+            newest = max(newest, event.at)
+        elif event.event == SEEN and event.at >= newest:
+            seen.append((event.at, event.t_ns))
+    seen.sort()
     places = [at for at, _ in seen]
     latest = [0, *accumulate((t_ns for _, t_ns in seen), max)]
     return lambda at: latest[bisect_left(places, at)]

@@ -150,6 +150,17 @@ def append(root: Path, name: str, line: bytes) -> None:
             os.close(file)
 
 
+@contextmanager
+def appending(root: Path, name: str) -> Iterator[Callable[[bytes], object]]:
+    """A call that appends a line to a new file of the directory, in one write each. OSError if
+    there is such a file already."""
+    with opened(root, folder=True) as folder:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+        file = os.open(name, flags, 0o644, dir_fd=folder)
+    with os.fdopen(file, "wb", buffering=0) as stream:
+        yield stream.write
+
+
 def decoded(data: bytes) -> Any:
     """A JSON value. ValueError if it is invalid, nested too deeply or has a non-finite number."""
     try:

@@ -31,6 +31,7 @@ ON_REAL_PARTS: dict[str, tuple[str, ...]] = {
     "power_loss": (),
     "reference_latency": (),
     "report": ("--ops", "2000"),
+    "server_record": ("redis", "--runs", "1", "--seconds", "4"),
 }
 ELSEWHERE = {
     "run_directory": "makes what the others measure",

@@ -10,13 +10,19 @@ import pytest
 
 from holdfast.clusters.systems.etcd.system import SYSTEM as ETCD
 from holdfast.clusters.systems.redis.system import SYSTEM as REDIS
+from holdfast.clusters.systems.sql_lease.system import POSTGRES
 from holdfast.clusters.systems.zookeeper.system import SYSTEM as ZOOKEEPER
 from tests import needs
 from tests.front.test_runs import Ran, holdfast, run
 
 PAUSED = ("pause:target=leader,every=4s,for=1500ms",)
 KILLED = ("kill:target=leader,every=4s,for=500ms",)
-NEEDED = {"etcd": ETCD.precheck, "redis": REDIS.precheck, "zookeeper": ZOOKEEPER.precheck}
+NEEDED = {
+    "etcd": ETCD.precheck,
+    "redis": REDIS.precheck,
+    "zookeeper": ZOOKEEPER.precheck,
+    "postgres-lease": POSTGRES.precheck,
+}
 
 
 def compared(ran: Ran) -> dict[str, Any]:
@@ -51,8 +57,9 @@ def servers_of(system: str) -> None:
         ("redis", "--set", "persistence=always"),
         ("redis", "--set", "client=own", "--set", "tokens=counter", "--set", "persistence=always"),
         ("zookeeper",),
+        ("postgres-lease", "--set", "wal_level=logical"),
     ],
-    ids=["etcd", "etcd-reused", "redis", "redis-counter", "zookeeper"],
+    ids=["etcd", "etcd-reused", "redis", "redis-counter", "zookeeper", "postgres"],
 )
 def test_the_record_of_a_correct_lock_agrees(
     tmp_path: Path, system: Sequence[str], faults: Sequence[str]

@@ -244,5 +244,11 @@ def hostile() -> dict[str, Any]:
     run["evidence"]["tokens"]["log"][3][1] = HOSTILE
     run["evidence"]["expired_owner"]["sentence"] = long
     run["evidence"]["latency_ns"][HOSTILE] = dist("hostile", 9 * MS, 0.9)
+    run["server_record"] = {
+        "source": long,
+        "total": 1,
+        "differences": [{"kind": HOSTILE, "sentence": long, "lock": HOSTILE, "t_ns": at(1)}],
+        "gaps": [{"from_ns": at(1), "to_ns": at(2), "reason": long}],
+    }
     run["promises"] = PROMISES | {"sheet": {HOSTILE: long}, "keeps": {HOSTILE: [HOSTILE]}}
     return run

@@ -24,9 +24,14 @@ from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.fault_traits import FORCE, HANDOVER
 from holdfast.harness.core.ports import Leader, Node, Place
 
-REPLICAS, SYNCHRONOUS = "replicas", "synchronous"
-OPTIONS: dict[str, tuple[str, ...]] = {REPLICAS: ("0", "1"), SYNCHRONOUS: ("no", "yes")}
-"""Number of hot standbys, and whether a commit waits until the standby has written it to disk."""
+REPLICAS, SYNCHRONOUS, LEVEL = "replicas", "synchronous", "wal_level"
+OPTIONS: dict[str, tuple[str, ...]] = {
+    REPLICAS: ("0", "1"),
+    SYNCHRONOUS: ("no", "yes"),
+    LEVEL: ("replica", "logical"),
+}
+"""Number of hot standbys; whether a commit waits until the standby has written it to disk; whether
+the log has what logical decoding needs."""
 ROLE_S, PROMOTED_S = 0.5, 10
 RETRY = "200ms"
 ROLE = (
@@ -158,12 +163,13 @@ def settings(
     place: Place,
     chosen: Mapping[str, str],
 ) -> dict[str, str]:
-    """The settings of one of two servers, in either role; {} without a standby.
+    """The settings of a server that are not the usual ones; of two servers in either role.
 
     Errors: EnvironmentFailed.
     """
+    level = {LEVEL: chosen[LEVEL]} if chosen[LEVEL] != OPTIONS[LEVEL][0] else {}
     if not replicated(chosen):
-        return {}
+        return level
     refuse_loopback(system, node, servers)
     (other,) = (server for server in servers if server.name != node.name)
     words = {
@@ -174,7 +180,7 @@ def settings(
         "connect_timeout": "2",
     }
     conninfo = " ".join(f"{name}={value}" for name, value in words.items())
-    own = {"primary_conninfo": conninfo, "wal_retrieve_retry_interval": RETRY}
+    own = {"primary_conninfo": conninfo, "wal_retrieve_retry_interval": RETRY, **level}
     if chosen[SYNCHRONOUS] == "yes":
         own["synchronous_standby_names"] = f"FIRST 1 ({other.name})"
     copies = node.name != servers[0].name or _copied(place, node).exists()

@@ -28,8 +28,13 @@ COPY_WITHIN_S, COPY_EVERY_S = 18, 0.1
 HERE, DONE = "files", "files-are-made"
 STANDBY = "standby.signal"
 """With this file among its own a server starts as a standby; a promotion removes it."""
-REPLICATION = ("primary_conninfo", "synchronous_standby_names", "wal_retrieve_retry_interval")
-"""Settings that a server with a standby has besides SETTINGS."""
+REPLICATION = (
+    "primary_conninfo",
+    "synchronous_standby_names",
+    "wal_retrieve_retry_interval",
+    "wal_level",
+)
+"""Settings that a server has besides SETTINGS if they are given: with a standby, with a slot."""
 
 SETTINGS: dict[str, str] = {
     "port": str(PORT),

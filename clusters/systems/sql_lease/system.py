@@ -18,7 +18,7 @@ from holdfast.clusters.systems.mariadb.system import FLUSHED, MariaSystem
 from holdfast.clusters.systems.mariadb.system import SYSTEM as MARIADB_SERVER
 from holdfast.clusters.systems.operations import KeepsFiles
 from holdfast.clusters.systems.options import choose
-from holdfast.clusters.systems.postgres import replication
+from holdfast.clusters.systems.postgres import record, replication
 from holdfast.clusters.systems.postgres.deploy import SYNCED
 from holdfast.clusters.systems.postgres.replication import Replicating
 from holdfast.clusters.systems.postgres.row.system import SYSTEM as POSTGRES_SERVER
@@ -28,6 +28,7 @@ from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
+from holdfast.harness.recording.server_record import RecordTask
 
 OPTIONS = {"clock": ("database", "client")}
 KEPT = ("partition", "pause", "suspend")
@@ -120,6 +121,21 @@ class SqlLease(KeepsFiles):
 
 class PostgresLease(Replicating, SqlLease):
     """The lease on PostgreSQL, whose server may have a standby."""
+
+    def unrecorded(self, options: Mapping[str, str]) -> str | None:
+        """As `KeepsRecord`: without a log that can be decoded, or whose places may come again."""
+        chosen = self._chosen(options)
+        if chosen[replication.LEVEL] != "logical":
+            return "its log cannot be decoded: add --set wal_level=logical"
+        if replication.replicated(chosen):
+            return "a replication slot does not follow a failover: use replicas=0"
+        if chosen[SYNCED] != "on":
+            return "commits that are not synced may be lost: use synchronous_commit=on"
+        return None
+
+    async def follow(self, task: RecordTask) -> None:
+        """As `KeepsRecord`: the server's log, by logical decoding."""
+        await record.follow(task)
 
     def _chosen(self, options: Mapping[str, str]) -> dict[str, str]:
         chosen = super()._chosen(options)

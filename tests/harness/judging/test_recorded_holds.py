@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from holdfast.harness.core.clock import LARGEST, SECOND
-from holdfast.harness.judging.recorded_holds import ENDS, IN_GAP, OPEN, UNSEEN, RecordedHold
+from holdfast.harness.judging.recorded_holds import (
+    ENDS,
+    IN_GAP,
+    OPEN,
+    UNSEEN,
+    RecordedHold,
+    derived,
+)
+from holdfast.harness.recording.server_record import SEEN, RecordEvent
 from tests.checkers.shorthand import case
-from tests.harness.judging.records import record
+from tests.harness.judging.records import events, record
 
 OWNERS = {"1": "c0", str((1 << 32) | 1): "c1", str((2 << 32) | 1): "c2"}
 
@@ -75,6 +83,15 @@ def test_places_after_a_gap_are_not_compared_with_those_before_it() -> None:
     told = case("0a?@2 0a+@9")
     holds = record("s@5 ?5-6 =@6 +0@7", told).holds
     assert [hold.after_ns for hold in holds] == [2 * SECOND]
+
+
+def test_a_time_that_comes_with_an_earlier_place_than_was_read_is_not_used() -> None:
+    at = list(events("+0@3 -0@4"))
+    stale = RecordEvent(event=SEEN, t_ns=8 * SECOND, at=0)
+    called = {"1": 2 * SECOND}
+    (early,) = derived([stale, *at], called).holds
+    (late,) = derived([*at, stale], called).holds
+    assert (early.after_ns, late.after_ns) == (8 * SECOND, 2 * SECOND)
 
 
 def test_the_end_of_a_lease_that_is_not_announced_may_have_been_any_time_before() -> None:
