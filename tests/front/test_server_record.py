@@ -68,7 +68,7 @@ def test_the_record_of_a_correct_lock_agrees(
     words = ("--server-record", "--time", "10s", *(("--nemesis", *faults) if faults else ()))
     told = compared(run(tmp_path, "--system", *system, *words, codes=(0, 3)))
     assert told["differences"] == []
-    assert told["matched"] >= 60
+    assert told["matched"] >= (30 if faults else 60)
     assert told["whole"]
     assert told["strangers"] == 0
     if system[0] != "redis" or faults != KILLED:
