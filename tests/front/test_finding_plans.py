@@ -45,5 +45,5 @@ def test_the_page_says_how_large_it_is(path: Path) -> None:
 
 
 def test_no_plan_is_left_out() -> None:
-    assert len(PLANS) >= 7
+    assert len(PLANS) >= 10
     assert len(re.findall(r"^\| \[", PAGE, re.M)) == len(PLANS)
