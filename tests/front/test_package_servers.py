@@ -37,6 +37,7 @@ OWN = [
     ("revision-again", "system:etcd", ()),
     ("early-response", *DISTRO),
     ("applied-twice", *DISTRO),
+    pytest.param("skipped-entry", *DISTRO, marks=pytest.mark.slow),
     pytest.param("unrevoked-lease", *DISTRO, marks=pytest.mark.slow),
 ]
 """Shape, library, pins: scripts that start their servers."""
@@ -161,7 +162,7 @@ def test_the_function_at_which_a_thread_was_held_decides_on_the_shape() -> None:
 
     assert named("server/v3/mvcc/backend.defragdb") == ["applied-twice"]
     with pytest.raises(UsageError, match="a thread of the server has to be held at a function"):
-        named("etcdserver.(*applierV3backend).Txn")
+        named("lease.(*lessor).findExpiredLeases")
 
 
 def manifest(**options: str) -> Any:
