@@ -57,6 +57,8 @@ def tried(name: str, library: str, pins: tuple[str, ...] = ()) -> trials.Trial:
             needs.binary(program)
     if shape.tools:
         needs.tracing()
+    if "curl" in script(name, shape, mine):
+        needs.binary("curl")
     if pins:
         needs.libraries(pins)
     environment = trials.fetched(mine, pins)
