@@ -29,6 +29,7 @@ NOT_EXECUTED = {
     "holdfast run --system postgres-lease": "20 s with PostgreSQL; shorter in `test_sql_lease`",
     "holdfast run --system redlock --library": "30 s with Redis; shorter in `test_programs`",
     "holdfast package": "a run with Redis in `test_package`",
+    "holdfast replay examples/findings": "minutes with real servers, and a package that is fetched",
     "holdfast hunt PACKAGE": "minutes with real servers; shorter in `test_hunt`",
     "holdfast run --system s3": "30 s with moto; shorter in `test_s3`",
     "holdfast run --system gcs": "30 s with the stand-in; shorter in `test_gcs`",
