@@ -7,8 +7,10 @@ of it is sent, so the order of time is one in which each message comes after its
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from heapq import merge
+from itertools import count
 from operator import attrgetter
 from pathlib import Path
 
@@ -20,6 +22,7 @@ from holdfast.harness.runs import files
 from holdfast.harness.verdicts.departure import TRACE, Happening, Specification, Traced, Unreadable
 from holdfast.harness.verdicts.judged import Judged
 
+MOST_LINE = 1 << 24
 Rows = Iterator[Mapping[str, Json]]
 Reader = Callable[[Rows], Iterator[Happening]]
 """Rows of one server's trace -> its events. Unreadable ends the trace of all."""
@@ -82,15 +85,21 @@ class _Counted:
 
 
 def _rows(run: Path, name: str) -> Rows:
-    """The complete lines of a trace, each an object, in order of their times."""
+    """The complete lines of a trace, each an object, in order of their times; one at a time, since
+    a trace may be larger than the memory."""
     last_ns = 0
-    for number, line in enumerate(files.read(run, name).split(b"\n")[:-1], 1):
-        try:
-            row: dict[str, Json] = files.row(line)
-            at_ns = row["t_ns"]
-            if not isinstance(at_ns, int) or at_ns < last_ns:
-                raise ValueError("its time is earlier than that of the line before")
-        except (KeyError, ValueError, UsageError) as error:
-            raise UsageError(f"{run / name}, line {number}: no step of a trace: {error}") from error
-        last_ns = at_ns
-        yield row
+    with files.opened(run, name) as file, os.fdopen(os.dup(file), "rb") as stream:
+        for number in count(1):
+            line = stream.readline(MOST_LINE)
+            if not line.endswith(b"\n") and len(line) < MOST_LINE:
+                return  # the server was killed while it wrote it
+            try:
+                row = files.row(line)
+                at_ns = row["t_ns"]
+                if not isinstance(at_ns, int) or at_ns < last_ns:
+                    raise ValueError("its time is earlier than that of the line before")
+            except (KeyError, ValueError, UsageError) as error:
+                where = f"{run / name}, line {number}"
+                raise UsageError(f"{where}: no step of a trace: {error}") from error
+            last_ns = at_ns
+            yield row

@@ -22,7 +22,9 @@ from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.fault_traits import COPY, Traits
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.verdict import Verdict
+from holdfast.harness.judging import recorded_trace
 from holdfast.harness.judging.recorded_trace import validated
+from holdfast.harness.runs import files
 from holdfast.harness.verdicts.departure import TRACE, Traced
 from holdfast.harness.verdicts.judged import ClockSummary, Judged, ObservedFault
 from holdfast.nemesis.kinds import kill
@@ -183,6 +185,19 @@ def test_a_line_that_was_not_completed_is_left_out(tmp_path: Path) -> None:
     with open(folder / "logs" / "n1" / TRACE, "ab") as file:
         file.write(line(boot)[:-5])
     assert of(folder) == Traced(steps=1)
+
+
+def test_a_trace_is_read_line_by_line_and_a_line_has_a_bound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    boots = [Boot("n1", t_ns, 0, Save("all"), ()) for t_ns in (1, 2)]
+    folder = written(tmp_path, boots)
+    longest = max(len(line(boot)) for boot in boots)
+    monkeypatch.setattr(files, "MOST_BYTES", longest)  # less than the whole file
+    assert of(folder).steps == len(boots)
+    monkeypatch.setattr(recorded_trace, "MOST_LINE", longest - 1)
+    with pytest.raises(UsageError, match="line 1"):
+        of(folder)
 
 
 def test_a_file_is_appended_to_by_each_start(tmp_path: Path) -> None:
