@@ -10,19 +10,16 @@ A takeover of a row whose time was over ends the hold of its last owner at some 
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from holdfast.clusters.systems.polled_record import Looks
 from holdfast.clusters.systems.postgres.wire import first_row
 from holdfast.harness.recording.server_record import (
     BEGUN,
-    ENDED,
     EXPIRED,
-    GAP,
     GONE,
     PUT,
     SEEN,
@@ -59,7 +56,7 @@ class Reader:
         self._address = task.servers[0].address
         self._owners: dict[str, str] = {}
         self._last: Commit | None = None
-        self._seen_ns = task.now()
+        self.looks = Looks(task)
 
     async def create(self) -> bool:
         """Makes the slot, before the first client; False if the server refused it."""
@@ -92,14 +89,9 @@ class Reader:
         if len(changes) >= MOST:
             return 0
         at = 0 if self._last is None else self._last.place
-        self._seen_ns = asked_ns
+        self.looks.seen_ns = asked_ns
         self._task.note(RecordEvent(event=SEEN, t_ns=asked_ns, at=at))
         return asked_ns
-
-    def gap(self, reason: str) -> None:
-        """Ends the record: what is later is not known."""
-        now = self._task.now()
-        self._task.note(RecordEvent(event=GAP, t_ns=now, from_ns=self._seen_ns, reason=reason))
 
     def _events(self, commit: Commit) -> Iterator[RecordEvent]:
         """What a transaction changes in the owners."""
@@ -148,18 +140,4 @@ async def follow(task: RecordTask) -> None:
     reader = Reader(task)
     if not await reader.create():
         raise OSError("the server refused a logical replication slot")
-    task.following.set()
-    while True:
-        over = task.over.is_set()
-        try:
-            looked_ns = await reader.look()
-        except ValueError as error:
-            reader.gap(str(error))
-            return
-        if over and looked_ns:
-            task.note(RecordEvent(event=ENDED, t_ns=looked_ns))
-            return
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LOOK_S):
-                # Once the run is over there is only the time to wait for.
-                await (asyncio.sleep(LOOK_S) if over else task.over.wait())
+    await reader.looks.repeat(reader.look, LOOK_S)

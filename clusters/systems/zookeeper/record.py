@@ -7,13 +7,12 @@ majority had, its data was replaced or restored: the record ends there.
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from holdfast.clusters.systems.polled_record import Looks
 from holdfast.clusters.systems.zookeeper.transaction_log import (
     ENTRY,
     HEADER,
@@ -25,8 +24,6 @@ from holdfast.clusters.systems.zookeeper.transaction_log import (
 )
 from holdfast.harness.recording.server_record import (
     BEGUN,
-    ENDED,
-    GAP,
     GONE,
     PUT,
     SEEN,
@@ -113,7 +110,7 @@ class Reader:
         self._by_sequence = task.options.get("token") == "sequence"
         self._last = -1
         """The last zxid that was noted."""
-        self._seen_ns = task.now()
+        self.looks = Looks(task)
 
     def look(self) -> int:
         """One look at all logs: when it began, if all of them could be read; else 0.
@@ -134,14 +131,9 @@ class Reader:
         if not all(log.zxids for log in self._logs):
             return 0
         newest = max(next(reversed(log.zxids)) for log in self._logs)
-        self._seen_ns = asked_ns
+        self.looks.seen_ns = asked_ns
         self._task.note(RecordEvent(event=SEEN, t_ns=asked_ns, at=newest))
         return asked_ns
-
-    def gap(self, reason: str) -> None:
-        """Ends the record: what is later is not known."""
-        now = self._task.now()
-        self._task.note(RecordEvent(event=GAP, t_ns=now, from_ns=self._seen_ns, reason=reason))
 
     def _committed(self) -> Iterator[Transaction]:
         """The transactions that a majority has since the last look, in order."""
@@ -192,18 +184,8 @@ async def follow(task: RecordTask) -> None:
     source = f"ZooKeeper: the transaction logs of {len(task.servers)} servers, by zxid"
     task.note(RecordEvent(event=BEGUN, t_ns=task.now(), reason=source))
     reader = Reader(task)
-    task.following.set()
-    while True:
-        over = task.over.is_set()
-        try:
-            looked_ns = reader.look()
-        except ValueError as error:
-            reader.gap(str(error))
-            return
-        if over and looked_ns:
-            task.note(RecordEvent(event=ENDED, t_ns=looked_ns))
-            return
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LOOK_S):
-                # Once the run is over there is only the time to wait for.
-                await (asyncio.sleep(LOOK_S) if over else task.over.wait())
+
+    async def look() -> int:
+        return reader.look()
+
+    await reader.looks.repeat(look, LOOK_S)
