@@ -19,12 +19,12 @@ from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.fault_traits import Traits
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.runs import files
-from holdfast.harness.verdicts.departure import TRACE, Happening, Specification, Traced, Unreadable
+from holdfast.harness.verdicts.departure import TRACE, Specification, Traced, TraceEvent, Unreadable
 from holdfast.harness.verdicts.judged import Judged
 
 MOST_LINE = 1 << 24
 Rows = Iterator[Mapping[str, Json]]
-Reader = Callable[[Rows], Iterator[Happening]]
+Reader = Callable[[Rows], Iterator[TraceEvent]]
 """Rows of one server's trace -> its events. Unreadable ends the trace of all."""
 
 
@@ -69,7 +69,7 @@ def _until(judged: Judged, traits: Mapping[str, Traits]) -> tuple[int, str]:
 class _Counted:
     """The events of all servers before a time, counted while they are taken."""
 
-    def __init__(self, servers: Iterable[Iterator[Happening]], until_ns: int) -> None:
+    def __init__(self, servers: Iterable[Iterator[TraceEvent]], until_ns: int) -> None:
         self.count, self.why = 0, ""
         self._servers, self._until_ns = servers, until_ns
 

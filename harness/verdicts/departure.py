@@ -52,7 +52,7 @@ class Traced:
     why: str = ""
 
 
-class Happening(Protocol):
+class TraceEvent(Protocol):
     """An event of a trace. t_ns: when, on the run's clock."""
 
     @property

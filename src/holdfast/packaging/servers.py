@@ -20,7 +20,7 @@ from holdfast.clusters.systems.postgres import pooler
 from holdfast.clusters.systems.postgres.server import binary
 from holdfast.clusters.systems.zookeeper.system import JARS, MAIN
 from holdfast.harness.core.errors import EnvironmentFailed
-from holdfast.packaging.groups import GROUPS, LOOPBACK
+from holdfast.packaging.server_clusters import CLUSTERS, LOOPBACK
 
 READY_S = 90
 POLL_S = 0.02
@@ -124,8 +124,8 @@ def running(name: str, folder: Path) -> Iterator[list[int]]:
             return
         for port in ports:
             (folder / str(port)).mkdir()
-        if name in GROUPS:
-            started = GROUPS[name](folder, ports, free_port)
+        if name in CLUSTERS:
+            started = CLUSTERS[name](folder, ports, free_port)
             for port, words in zip(ports, started, strict=True):
                 _spawn(stack, *words, folder=folder / str(port))
                 if SERVERS[name].in_turn:

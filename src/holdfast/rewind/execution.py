@@ -75,13 +75,13 @@ def execute(plan: Plan, lost: Collection[int] = (), *, states: bool = False) -> 
         judged=ran.verdicts,
         traits=manifest.traits,
         departure=ran.departure,
-        departed=_told(observer.steps, ran.departed),
-        began=_told(observer.steps, ran.departure.began if ran.departure else NONE),
+        departed=_step_of(observer.steps, ran.departed),
+        began=_step_of(observer.steps, ran.departure.began if ran.departure else NONE),
         digest=ran.world.digest,
     )
 
 
-def _told(steps: Sequence[Step], event: int) -> int:
+def _step_of(steps: Sequence[Step], event: int) -> int:
     """The step that told an event of the trace. A step that waits for the disk tells it when the
     disk is done: then the step that began the write is meant."""
     told = next((step for step in steps if event in step.traced), None) if event >= 0 else None

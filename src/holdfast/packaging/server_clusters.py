@@ -87,7 +87,7 @@ def galera(folder: Path, ports: Sequence[int], free: Free) -> list[list[str]]:
     return words
 
 
-GROUPS: dict[str, Callable[[Path, Sequence[int], Free], list[list[str]]]] = {
+CLUSTERS: dict[str, Callable[[Path, Sequence[int], Free], list[list[str]]]] = {
     "nats": nats,
     "galera": galera,
 }
