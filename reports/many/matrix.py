@@ -1,4 +1,5 @@
-"""The matrix system x property x fault: held, violated or not exercised, with confidence intervals.
+"""The matrix system x property x fault: held, open, violated or not exercised, with confidence
+intervals.
 
 A run counts once under each planned kind of fault: held, violated, or not exercised under that
 kind. A violation during two kinds proves nothing about either alone and counts under "several". A
@@ -25,9 +26,12 @@ from holdfast.reports.text.formatting import count, percent
 
 SCHEMA = "holdfast-matrix/1"
 SEVERAL = "several"
-HELD, VIOLATED, NOT_EXERCISED = "held", "violated", "not exercised"
+HELD, OPEN, VIOLATED, NOT_EXERCISED = "held", "open", "violated", "not exercised"
 BELOW, PROMISED = "below 1 %", "promised"
 RARE = 0.01
+ENOUGH, ENOUGH_SIMULATED = 30, 299
+"""So many runs without a violation are called held, fewer open: bounds of 9.5 % and 1 % (95 %). A
+simulated run costs a hundredth of a real one."""
 FIRST = (CALM, *(kind for kind, traits in BEFORE.items() if traits.pattern))
 """Faults whose columns come first: those with a hatching of their own. Others follow by name, then
 scenarios, SEVERAL is last."""
@@ -37,6 +41,7 @@ scenarios, SEVERAL is last."""
 class Square:
     """One cell of the matrix.
 
+    enough                    number of runs from which on it is called held
     held, violated, unknown   numbers of runs
     early                     runs with faults in which it was violated before the first: no rate,
                               because such a run counts under its faults if the property holds
@@ -45,6 +50,7 @@ class Square:
     proof                     verdict -> its runs
     """
 
+    enough: int = ENOUGH
     held: int = 0
     violated: int = 0
     unknown: int = 0
@@ -69,16 +75,18 @@ class Square:
 
     @property
     def state(self) -> str:
-        """Violated if any run is, held if any run held, else not exercised."""
+        """Violated if any run is; held if enough runs held, open if fewer; else not exercised."""
         if self.violated or self.early:
             return VIOLATED
-        return HELD if self.held else NOT_EXERCISED
+        if self.held:
+            return HELD if self.held >= self.enough else OPEN
+        return NOT_EXERCISED
 
     @property
     def evidence(self) -> Sequence[Result]:
         """The runs that determine the state of the cell."""
-        told = {VIOLATED: Verdict.VIOLATED, HELD: Verdict.HOLDS, NOT_EXERCISED: Verdict.UNKNOWN}
-        return self.proof.get(told[self.state], [])
+        told = {VIOLATED: Verdict.VIOLATED, NOT_EXERCISED: Verdict.UNKNOWN}
+        return self.proof.get(told.get(self.state, Verdict.HOLDS), [])
 
     def why(self, prop: str, fault: str) -> str:
         """Why no run exercised it, by the first that says so; "" if one did."""
@@ -142,7 +150,7 @@ class Matrix:
 def matrix(results: Iterable[Result], simulated: Collection[str] = ()) -> Matrix:
     """All results as one matrix, without runs that could not be executed.
 
-    simulated   backends on virtual time: without them in the table of speeds
+    simulated   backends on virtual time: not in the table of speeds, and ENOUGH_SIMULATED runs
     """
     results = list(results)
     named = _names(results, simulated)
@@ -157,7 +165,8 @@ def matrix(results: Iterable[Result], simulated: Collection[str] = ()) -> Matrix
         scenes |= {staged(result.scenario)} if result.scenario else set()
         for prop, one in result.properties.items():
             for fault, (verdict, kinds) in _columns(result, one).items():
-                square = squares.setdefault((named(result), prop, fault), Square())
+                enough = ENOUGH_SIMULATED if result.backend in simulated else ENOUGH
+                square = squares.setdefault((named(result), prop, fault), Square(enough))
                 # A violation stands; of an incomplete history the rest is not known.
                 if result.problems and verdict is Verdict.HOLDS:
                     verdict = Verdict.UNKNOWN

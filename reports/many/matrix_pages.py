@@ -20,6 +20,7 @@ from holdfast.reports.many.matrix import (
     BELOW,
     HELD,
     NOT_EXERCISED,
+    OPEN,
     PROMISED,
     RARE,
     VIOLATED,
@@ -31,8 +32,8 @@ from holdfast.reports.many.performance import COLUMNS
 from holdfast.reports.text import tables
 from holdfast.reports.text.formatting import count, percent, plain
 
-SIGNS = {HELD: "+", VIOLATED: "x", NOT_EXERCISED: "?"}
-STYLES = {HELD: "green", VIOLATED: "bold red", NOT_EXERCISED: "magenta"}
+SIGNS = {HELD: "+", OPEN: "o", VIOLATED: "x", NOT_EXERCISED: "?"}
+STYLES = {HELD: "green", OPEN: "cyan", VIOLATED: "bold red", NOT_EXERCISED: "magenta"}
 LIMIT_STYLE = "yellow"
 LINKS = 5
 SPEED_OF = ("system", "workload", "backend", "faults", "runs")
@@ -75,7 +76,7 @@ def _text(square: Square | None) -> Text:
     judged = square.held + square.violated
     text = f"{_sign(square)} {square.violated}/{judged}"
     text += f" and {square.early} early" if square.early else ""
-    if square.state == HELD:
+    if square.state in (HELD, OPEN):
         text += f" <{percent(none_in(judged))}"
     elif square.state == NOT_EXERCISED:
         text = f"{SIGNS[square.state]} 0 of {square.unknown}"
@@ -88,7 +89,8 @@ def _sign(square: Square) -> str:
 
 
 SIGNS_SAY = (
-    "+ held (0 of N, with the upper bound of the rate); x violated (k of N); ! violated, but never"
+    "+ held (0 of N, with the upper bound of the rate), N at least 30, or 299 if simulated; o open:"
+    " held in fewer runs; x violated (k of N); ! violated, but never"
     " promised; ? not exercised (0 of N); early: violated before the first fault of a run"
 )
 
@@ -98,7 +100,7 @@ def _legend(found: Matrix) -> str:
     return (
         f'{count(found.runs, "run")}{left}. Columns: the kind of fault ("several": a violation'
         " during more than one), or the scenario. A run with several kinds counts under each."
-        " Percentages: upper bound of the violation rate (held) or its confidence interval"
+        " Percentages: upper bound of the violation rate (held, open) or its confidence interval"
         " (violated), 95% confidence."
     )
 
@@ -148,11 +150,12 @@ def _overview(found: Matrix) -> list[str]:
     lines = [
         "",
         f"{count(len(found.squares), 'cell')}: {of.get(HELD, 0)} held, {of[BELOW]} of them with a"
-        f" rate below {percent(RARE)}; {of.get(VIOLATED, 0)} violated, {of[PROMISED]} of them"
-        f" though promised; {of.get(NOT_EXERCISED, 0)} not exercised.",
+        f" rate below {percent(RARE)}; {of.get(OPEN, 0)} open: held, in too few runs;"
+        f" {of.get(VIOLATED, 0)} violated, {of[PROMISED]} of them though promised;"
+        f" {of.get(NOT_EXERCISED, 0)} not exercised.",
         "",
-        "Per lock and fault the number of properties that held (+), were violated though promised"
-        " (x), were violated and never promised (!), were not exercised (?):",
+        "Per lock and fault the number of properties that held (+), are open (o), were violated"
+        " though promised (x), were violated and never promised (!), were not exercised (?):",
         "",
         f"| lock | {' | '.join(map(_escaped, found.faults))} |",
         "| --- |" + " --- |" * len(found.faults),
@@ -166,7 +169,7 @@ def _overview(found: Matrix) -> list[str]:
 def _counted(found: Matrix, system: str, fault: str) -> str:
     squares = [found.squares.get((system, prop, fault)) for prop in found.properties]
     signs = Counter(_sign(square) for square in squares if square is not None)
-    return " ".join(f"{signs[sign]}{sign}" for sign in "+x!?" if signs[sign])
+    return " ".join(f"{signs[sign]}{sign}" for sign in "+ox!?" if signs[sign])
 
 
 def _unseen(found: Matrix, system: str) -> list[str]:
@@ -256,4 +259,4 @@ def _drawn(square: Square) -> str:
     """Style of a cell: that of a run in the same state."""
     if square.state == VIOLATED:
         return "broken" if square.promised else "limit"
-    return "holds" if square.state == HELD else "unknown"
+    return {HELD: "holds", OPEN: "open"}.get(square.state, "unknown")

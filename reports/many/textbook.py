@@ -13,7 +13,7 @@ from typing import Any
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.verdict import PROPERTIES
 from holdfast.reports.many.cell_claims import CLAIMED, TEXTBOOK, CellClaim, cell_claim
-from holdfast.reports.many.matrix import HELD, NOT_EXERCISED, VIOLATED, Matrix
+from holdfast.reports.many.matrix import HELD, NOT_EXERCISED, OPEN, VIOLATED, Matrix
 
 NOT_JUDGED = "not judged"
 AGAINST = "against the claim"
@@ -26,9 +26,10 @@ SAYS = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Entry:
-    """One cell: the faults under which a property held, was violated, was not exercised."""
+    """One cell: the faults by the state of the property under them."""
 
     held: tuple[str, ...]
+    open: tuple[str, ...]
     violated: tuple[str, ...]
     not_exercised: tuple[str, ...]
     claim: CellClaim | None
@@ -40,6 +41,8 @@ class Entry:
             return VIOLATED
         if self.held:
             return HELD
+        if self.open:
+            return OPEN
         return NOT_EXERCISED if self.not_exercised else NOT_JUDGED
 
     @property
@@ -53,11 +56,12 @@ class Entry:
         """What was seen, in words."""
         parts = [
             f"{word} under {', '.join(kinds)}"
-            for word, kinds in ((VIOLATED, self.violated), (HELD, self.held))
+            for word, kinds in ((VIOLATED, self.violated), (HELD, self.held), (OPEN, self.open))
             if kinds
         ]
-        told = "; ".join(parts) or self.state
-        return f"{told} ({AGAINST})" if self.against else told
+        if self.against:
+            parts[0] += f" ({AGAINST})"
+        return "; ".join(parts) or self.state
 
     def claimed(self) -> str:
         """The claim as a sentence; "" if it is unknown."""
@@ -78,6 +82,7 @@ def entry(found: Matrix, system: str, prop: str) -> Entry:
             by_state.setdefault(square.state, []).append(fault)
     return Entry(
         held=tuple(by_state.get(HELD, ())),
+        open=tuple(by_state.get(OPEN, ())),
         violated=tuple(by_state.get(VIOLATED, ())),
         not_exercised=tuple(by_state.get(NOT_EXERCISED, ())),
         claim=cell_claim(system, prop),
@@ -96,6 +101,7 @@ def _row(cell: Entry) -> dict[str, Json]:
     return {
         "state": cell.state,
         "held": list(cell.held),
+        "open": list(cell.open),
         "violated": list(cell.violated),
         "not_exercised": list(cell.not_exercised),
         "claim": cell.claimed(),

@@ -48,8 +48,8 @@ def states(*results: Result) -> dict[str, str]:
 def test_a_run_is_filed_under_the_fault_that_bit() -> None:
     found = states(run("+"), run("+", "pause"), run("+", "pause"), run("?", "clock"))
     assert found == {
-        "none": "held 0 of 1: below 95%",
-        "pause": "held 0 of 2: below 78%",
+        "none": "open 0 of 1: below 95%",
+        "pause": "open 0 of 2: below 78%",
         "clock": "not exercised 0 of 1 run",
     }
 
@@ -67,7 +67,7 @@ def test_a_scenario_has_a_column_if_all_its_kinds_bit_and_no_system_has_columns_
 
 def test_a_violation_amid_two_faults_accuses_neither_alone() -> None:
     found = states(run("+", "pause"), run("x", "pause", "kill"))
-    assert found["pause"].startswith("held")
+    assert found["pause"].startswith("open")
     assert found["several"] == "violated 1 of 1: 5% to 100%"
 
 
@@ -155,7 +155,7 @@ def test_a_run_with_several_kinds_counts_under_each() -> None:
     squares = matrix([one]).squares
     found = {fault: square.state for (_, _, fault), square in squares.items()}
     assert found == {
-        "pause": "held",
+        "pause": "open",
         "reset": "not exercised",
         "kill": "not exercised",
         "partition": "not exercised",
@@ -168,19 +168,34 @@ def test_a_system_that_ran_simulated_and_really_has_two_rows() -> None:
     real = replace(run("x", "pause"), backend="local")
     found = matrix([run("+", "pause"), real, run("+", system="single")], {"sim"})
     assert found.systems == ["redis", "redis simulated", "single"]
-    assert found.squares["redis simulated", MUTEX, "pause"].state == "held"
+    assert found.squares["redis simulated", MUTEX, "pause"].state == "open"
     assert found.squares["redis", MUTEX, "pause"].state == "violated"
 
 
 def test_the_overview_counts_what_held_was_violated_and_was_not_exercised_and_why() -> None:
     held = [run("+", "kill")] * 299
     page = markdown(matrix([*held, run("x", "pause"), run("?", text="no <b> hold")]))
-    assert "3 cells: 1 held, 1 of them with a rate below 1%; 1 violated, 1 of them though" in page
+    assert "3 cells: 1 held, 1 of them with a rate below 1%; 0 open: held, in too few runs" in page
+    assert "; 1 violated, 1 of them though promised; 1 not exercised." in page
     assert "| redis | 1? | 1x | 1+ |" in page
     assert "- mutual-exclusion, none: no &lt;b> hold" in page.replace("\\>", ">")
     fewer = markdown(matrix(held[1:]))
     assert "1 held, 0 of them with a rate below 1%" in fewer
     assert "Not exercised" not in fewer
+
+
+def test_what_held_in_fewer_than_30_runs_or_299_simulated_ones_is_open() -> None:
+    def stated(runs: int, backend: str) -> tuple[str, str]:
+        found = matrix([replace(run("+"), backend=backend)] * runs, {"sim"})
+        (square,) = found.squares.values()
+        assert len(square.evidence) == runs
+        return square.state, terminal(found, width=120, colour=False)
+
+    for most, backend in ((29, "local"), (298, "sim")):
+        (few, told), (enough, held) = stated(most, backend), stated(most + 1, backend)
+        assert (few, enough) == ("open", "held")
+        assert f"o 0/{most}" in told and f"+ 0/{most + 1}" in held
+    assert stated(30, "sim")[0] == "open"
 
 
 def test_a_cell_not_exercised_under_a_fault_has_the_reason_of_that_fault() -> None:

@@ -30,7 +30,7 @@ def judged(prop: str, verdict: str, *effective: str, system: str = "redis") -> R
 def test_one_violation_is_told_with_its_fault_and_what_held_beside_it() -> None:
     results = [judged("mutual-exclusion", "+"), judged("mutual-exclusion", "x", "kill")]
     cell = textbook.entry(matrix(results), "redis", "mutual-exclusion")
-    assert cell.measured() == "violated under kill; held under none"
+    assert cell.measured() == "violated under kill; open under none"
     assert cell.claimed().startswith("claimed, but not under kill, clock: one server decides")
 
 
@@ -39,6 +39,9 @@ def test_what_is_violated_where_it_is_claimed_is_against_the_claim() -> None:
     cell = textbook.entry(found, "redis", "mutual-exclusion")
     assert cell.against == ("partition",)
     assert cell.measured() == "violated under partition (against the claim)"
+    found = matrix([judged("mutual-exclusion", "x", "partition"), judged("mutual-exclusion", "+")])
+    told = textbook.entry(found, "redis", "mutual-exclusion").measured()
+    assert told == "violated under partition (against the claim); open under none"
     limit = matrix([judged("mutual-exclusion", "x", "kill")])
     assert textbook.entry(limit, "redis", "mutual-exclusion").against == ()
     unfair = matrix([judged("starvation-freedom", "x", "kill")])

@@ -60,8 +60,9 @@ class Campaign:
         return found.merge(_runs(self.results), left_on="run", right_index=True).drop(columns="run")
 
     def matrix(self) -> DataFrame:
-        """System x property (rows) by fault kinds (columns): "+ n" held in n runs, "x k/n" violated
-        in k of n, NA not exercised; as `holdfast matrix` shows it."""
+        """System x property (rows) by fault kinds (columns): "+ n" held in n runs, "o n" held in
+        too few runs (n), "x k/n" violated in k of n, NA not exercised; as `holdfast matrix` shows
+        it."""
         pandas = extras.load("pandas", "a data frame")
         cells = [
             {
@@ -118,4 +119,4 @@ def _cell(cell: Any) -> str | None:
     held, violated = cell["held"], cell["violated"]
     if violated:
         return f"x {violated}/{held + violated}"
-    return f"+ {held}" if held else None
+    return f"{'+' if cell['state'] == 'held' else 'o'} {held}" if held else None

@@ -32,8 +32,8 @@ def command(
 ) -> int:
     """Show system x property x fault; PATH is a campaign, a run directory, or a folder of either.
 
-    Each cell: held, violated or not exercised, the number of runs, and the upper bound of the
-    violation rate at 95 % confidence.
+    Each cell: held, open (held in fewer than 30 runs, or than 299 simulated ones), violated or not
+    exercised, the number of runs, and the upper bound of the violation rate at 95 % confidence.
     """
     from holdfast.reports.many import matrix_pages, textbook
     from holdfast.reports.many.matrix import matrix, table
