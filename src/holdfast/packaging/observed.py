@@ -35,6 +35,8 @@ NPM_VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+-]*")
 LEASES = {"none": "None", "zero": "0"}
 SYSTEM = "system:"
 ACQUIRES = ("acquire", "try")
+GONE = "gone"
+"""State of a process that a fault ended, in its evidence."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -161,8 +163,8 @@ def candidates(run: RunDir, judged: Judged) -> list[Candidate]:
         Candidate(
             name=name, shape=shape, finding=finding, judgement=one,
             filled=Filled(
-                library=library.name, package=library.package, api=library.api, lock=finding.lock,
-                lease=lease,
+                library=library.name, package=shape.package or library.package, api=library.api,
+                lock=finding.lock, lease=lease,
                 renewals=_renewals(run, finding) if _both(finding) else 0,
             ),
         )
@@ -182,12 +184,16 @@ def candidates(run: RunDir, judged: Judged) -> list[Candidate]:
 
 
 def _kinds(judged: Judged) -> frozenset[str]:
-    """The kinds of fault that took effect, and of held threads the function too: KIND:FUNCTION."""
+    """The kinds of fault that took effect; of those that caught a call of their victims also
+    KIND:gone or KIND:held, by its state after it; of held threads the function too: KIND:FUNCTION.
+    """
     found = set()
     for fault in judged.faults:
         if fault.effective:
             found.add(fault.do)
-            caught = fault.evidence.get("caught")
+            caught, states = fault.evidence.get("caught"), fault.evidence.get("states")
+            if caught and isinstance(states, dict):
+                found.add(f"{fault.do}:{GONE if GONE in states.values() else 'held'}")
             for one in caught.values() if isinstance(caught, dict) else ():
                 if isinstance(one, dict):
                     found.add(f"{fault.do}:{str(one.get('function')).rpartition('/')[2]}")

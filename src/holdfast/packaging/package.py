@@ -255,7 +255,7 @@ def issue(chosen: Candidate, judged: Judged, library: Library, record: Record, t
         title=shape.title,
         sentence=_plain(chosen.finding.sentence),
         script=name,
-        needs=_needs(library, server, shape.tools),
+        needs=_needs(library, server, shape),
         how=shape.how,
         commands="\n".join(f"$ {line}" for line in typed),
         shown=record.shown,
@@ -271,15 +271,16 @@ def issue(chosen: Candidate, judged: Judged, library: Library, record: Record, t
     )
 
 
-def _needs(library: Library, server: Server, tools: Sequence[str]) -> str:
+def _needs(library: Library, server: Server, shape: Shape) -> str:
     """What a script needs, for the issue text."""
-    of_server = library.name.startswith(SYSTEM)
+    of_server = bool(shape.package) or library.name.startswith(SYSTEM)
     found = [] if of_server else ["the library"]
     if of_server and library.pins:
         found = [" and ".join(pin.partition("==")[0] for pin in library.pins)]
     if server.program:
-        found.append(f"{server.program}, unmodified{', which it starts' if server.own else ''}")
-    found += tools
+        name = shape.package or server.program
+        found.append(f"{name}, unmodified{', which it starts' if server.own else ''}")
+    found += shape.tools
     return " and ".join([", ".join(found[:-1]), found[-1]] if found[1:] else found)
 
 
@@ -322,7 +323,7 @@ def _versions(library: Library, shape: Shape) -> str:
     row = SERVERS[shape.server]
     if row.says:
         words = [program(row.says[0]) or row.says[0], *row.says[1:]]
-        found.append(_version(words, row.program))
+        found.append(_version(words, shape.package or row.program))
     elif row.program:
         found.append(shape.server)
     found += [_version((tool, "--version"), tool) for tool in shape.tools]

