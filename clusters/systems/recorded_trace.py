@@ -35,6 +35,8 @@ TYPES: Mapping[type[object], Mapping[str, object]] = {
     kind: get_type_hints(kind) for kinds in (EVENTS, DONE, LEASES) for kind in kinds.values()
 }
 """Type of an event -> its fields and their types, in order"""
+LATER: Row = {"quorum": 0}
+"""Fields that an older trace does not have, with what they are then."""
 
 
 def of_leases(rows: Iterator[Row]) -> Iterator[Started | Answered]:
@@ -70,7 +72,8 @@ def event_of(row: Row) -> Event | Begun:
     kind = EVENTS.get(str(row.get("event")))
     if kind is None:
         raise UsageError(f"a trace has no event {row.get('event')!r:.80}")
-    return cast("Event | Begun", _made(kind, [row.get(name) for name in TYPES[kind]]))
+    fields = [row.get(name, LATER.get(name)) for name in TYPES[kind]]
+    return cast("Event | Begun", _made(kind, fields))
 
 
 def _made(kind: type[object], fields: Sequence[Json]) -> object:

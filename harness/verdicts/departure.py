@@ -20,8 +20,10 @@ class Departure:
 
     before     the state before the step
     allows     what the specification allows in that state; happened: what the node did
-    began      number of the event that set the time by which the step should go, such as the end of
-               a lease; -1: it goes by none
+    began      number of the event that set what the step goes by, such as the end of a lease; -1:
+               none is known
+    early_ns   by how much the step comes before that time; 0: it does not
+    set_by     what was done in the event `began`, "" without one
     """
 
     node: str
@@ -31,6 +33,8 @@ class Departure:
     allows: str
     happened: str
     began: int = -1
+    early_ns: int = 0
+    set_by: str = ""
 
     @property
     def sentence(self) -> str:

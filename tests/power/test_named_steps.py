@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from holdfast.catalogue.mutants import MUTANTS
-from tests.power.named_steps import bug_code, functions, named
+from tests.power.named_steps import BOUND_S, bug_code, functions, named
 
-LEAST = 54
-"""Of 68: 55 when it was set. Not those that keep a wrong value on which a later step acts, unless
-it is a time, nor most bugs of clients."""
+LEAST = 65
+"""Of 68: 66 when it was set; released-twice needs 78 s of CPU to be found. Not wide-quorum and
+every-vote: their code runs only when a client is made."""
 
 
 @pytest.mark.parametrize("name", MUTANTS)
@@ -19,5 +19,5 @@ def test_every_planted_bug_has_code_that_can_be_watched(name: str) -> None:
 
 @pytest.mark.power
 def test_most_named_steps_lie_in_the_bug() -> None:
-    rows = [named(name, 60.0) for name in MUTANTS]
+    rows = [named(name, BOUND_S) for name in MUTANTS]
     assert sum(row.inside for row in rows) >= LEAST, "\n".join(row.row() for row in rows)

@@ -14,7 +14,7 @@ from holdfast.commands.options import Command
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.plans.plan import suggest
-from holdfast.reports.text.formatting import listed, plain, seconds
+from holdfast.reports.text.formatting import listed, plain, seconds, span
 from holdfast.reports.text.layout import say
 
 if TYPE_CHECKING:
@@ -124,7 +124,9 @@ def show(told: Explanation, done: Execution, words: Words) -> None:
         say(f"  allowed: {plain(departure.allows, 600)}")
         say(f"  happened: {plain(departure.happened, 600)}")
         if done.began >= 0:
-            say(f"  step {done.began} set the time by which it should go")
+            say(f"  in step {done.began} {plain(departure.set_by, 200)}")
+        if departure.early_ns:
+            say(f"  it comes {span(departure.early_ns)} before that time")
     if told.named >= 0:
         click.echo()
         say(f"look at step {told.named}: holdfast debug RUN --step {told.named}")

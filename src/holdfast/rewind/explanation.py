@@ -18,7 +18,10 @@ from holdfast.planning import prepare
 from holdfast.planning.resolve import resolve
 from holdfast.reports.text.formatting import plain
 from holdfast.rewind.causes import Link, affected, chain
+from holdfast.rewind.client_steps import WrongStep, wrong_step
+from holdfast.rewind.decided import decided_at_once
 from holdfast.rewind.execution import Execution, without_fault
+from holdfast.rewind.restarts import forgotten
 from holdfast.rewind.unasked import first_unasked
 
 MOST_FAULTS = 24
@@ -32,6 +35,7 @@ class Finding:
     """What is explained. prop "": a departure from the specification without a violation.
 
     step   that of its violation: recorded the witness row at its time; NONE: unknown
+    shown  with its witnesses; None: a departure
     """
 
     prop: str
@@ -39,14 +43,15 @@ class Finding:
     sentence: str
     promised: bool
     step: int
+    shown: Shown | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Explanation:
     """Why a finding came about.
 
-    named      the step to look at: that set the time by which the departure should go, else of the
-               departure, else that in which a client answered itself, else of the finding; NONE:
+    named      the step to look at: that set what the departure goes by, else of the departure,
+               else that in which a client or a restart went wrong, else of the finding; NONE:
                unknown
     faultless  whether the plan gives the finding without any fault; then none was left out singly
     needed     faults without which the plan does not give the finding; others: the rest that was
@@ -83,6 +88,7 @@ def findings(done: Execution) -> list[Finding]:
                     sentence=first.sentence,
                     promised=row.promised,
                     step=_step(done, first),
+                    shown=first,
                 )
             )
     if done.departure is not None:
@@ -131,8 +137,8 @@ def explained(done: Execution, finding: Finding) -> Explanation:
         for fault in reversed(needed)
         for step, text in affected(done.steps, fault, done.traits.get(fault.do, UNKNOWN)).items()
     }
-    unasked = first_unasked(done) if done.departed == NONE else NONE
-    wrong = unasked if done.departed == NONE else done.departed
+    apart = _apart(done, finding) if done.departed == NONE else None
+    wrong = done.departed if apart is None else apart.step
     links, departing = _chains(done, finding, acts, wrong)
     first = acts.get(links[0].step) if links else None
     notes = {}
@@ -143,16 +149,14 @@ def explained(done: Execution, finding: Finding) -> Explanation:
             "here the implementation departs from its specification:"
             f" {plain(done.departure.rule, MOST_RULE)}"
         )
-    if done.began != NONE:
-        notes[done.began] = "here the time is set by which that step should go"
-    if unasked != NONE:
-        notes[unasked] = (
-            "here a call returns ok although no message of a server reached"
-            f" {done.steps[unasked].node} since the call"
-        )
+    began = NONE if decided_at_once(done) else done.began
+    if began != NONE and done.departure is not None:
+        notes[began] = f"here {plain(done.departure.set_by, MOST_RULE)}"
+    if apart is not None:
+        notes[apart.step] = apart.says
     return Explanation(
         finding=finding,
-        named=next((one for one in (done.began, wrong, finding.step) if one != NONE), NONE),
+        named=next((one for one in (began, wrong, finding.step) if one != NONE), NONE),
         faultless=faultless,
         needed=tuple(needed),
         others=tuple(others),
@@ -164,13 +168,28 @@ def explained(done: Execution, finding: Finding) -> Explanation:
     )
 
 
+def _apart(done: Execution, finding: Finding) -> WrongStep | None:
+    """The step that went wrong where no server departs from its specification."""
+    unasked = first_unasked(done)
+    if unasked != NONE:
+        node = done.steps[unasked].node
+        says = f"here a call returns ok although no message of a server reached {node} since"
+        return WrongStep(step=unasked, says=f"{says} the call")
+    if finding.shown is None:
+        return None
+    lost = forgotten(done, finding.shown)
+    if lost is not None:
+        return WrongStep(step=lost.step, says=lost.says)
+    return wrong_step(done, finding.shown)
+
+
 def _chains(
     done: Execution, finding: Finding, acts: Collection[int], wrong: int
 ) -> tuple[list[Link], list[Link]]:
     """The chain to the finding, from the effect of a needed fault or from the wrong step, whichever
     is nearer, else from a call of a client; and that to the wrong step, if it is another one.
 
-    wrong   the step of the departure, or in which a client answered itself; NONE: no such step
+    wrong   the step of the departure, or in which a client or a restart went wrong; NONE: none
     """
     steps = done.steps
 

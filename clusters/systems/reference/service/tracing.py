@@ -63,11 +63,11 @@ class Tracer:
         self.pending: _Told | None = None
         self._has = (0, 0)
 
-    def boot(self, now_ns: int, durable: Durable) -> None:
+    def boot(self, now_ns: int, durable: Durable, quorum: int) -> None:
         """The node has started."""
         disk, done = _save(durable), tuple(self.done)
         self.done.clear()
-        self._emit(trace.Boot(self.node, self.now(), now_ns, disk, done))
+        self._emit(trace.Boot(self.node, self.now(), now_ns, disk, done, quorum))
 
     def step(self, now_ns: int, leads: bool, inputs: Sequence[Input], effects: Effects) -> None:
         """A step, told at once if it saves nothing, else by `durable`."""
@@ -158,7 +158,7 @@ class _TracedNode(LockNode):
         super().__init__(
             name=name, peers=peers, options=options, rng=rng, durable=durable, now_ns=now_ns
         )
-        self.tracer.boot(now_ns, durable)
+        self.tracer.boot(now_ns, durable, self.consensus.quorum)
 
     def step(self, now_ns: int, inputs: Sequence[Input] = ()) -> Effects:
         effects = super().step(now_ns, inputs)

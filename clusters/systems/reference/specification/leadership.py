@@ -119,6 +119,7 @@ class Leader:
                 f"no {command['op']} at {now_ns / 1e9:.6f} s",
                 f"puts {dict(command)} into the log",
                 began=due.event,
+                early_ns=max(0, due.at_ns - now_ns),
             )
         self.decided[key, due.begun] = None
 

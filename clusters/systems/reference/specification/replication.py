@@ -18,20 +18,31 @@ from dataclasses import dataclass, field
 from holdfast.clusters.systems.reference.specification.trace import Boot, Said, Save, Step, Torn
 
 Command = Mapping[str, object] | None
+TIME_SET = "the time is set by which that step should go"
 
 
 class Departs(Exception):
     """A step that is not allowed: rule, state before, what is allowed, what happened.
 
-    began   number of the event that set the time by which the step should go; -1: it goes by none
+    began     number of the event that set what the step goes by, such as a time; -1: none is known
+    early_ns  by how much the step comes before that time; 0: it does not
+    set_by    what was done in the event `began`, as "the time is set by which that step should go"
     """
 
     def __init__(
-        self, rule: str, before: str, allows: str, happened: str, *, began: int = -1
+        self,
+        rule: str,
+        before: str,
+        allows: str,
+        happened: str,
+        *,
+        began: int = -1,
+        early_ns: int = 0,
+        set_by: str = TIME_SET,
     ) -> None:
         super().__init__(rule, before, allows, happened)
         self.rule, self.before, self.allows, self.happened = rule, before, allows, happened
-        self.began = began
+        self.began, self.early_ns, self.set_by = began, early_ns, set_by
 
 
 @dataclass(slots=True)
@@ -82,6 +93,7 @@ class Replication:
     longest   term -> index of the last entry made in it
     fresh     (index, term, command) of the entries made in the present step
     agreed    terms of the committed entries; index 0 is before the first
+    makers    index of a snapshot -> the node that saved one of that index first
     """
 
     def __init__(self, nodes: int) -> None:
@@ -94,6 +106,7 @@ class Replication:
         self.longest: dict[int, int] = {}
         self.agreed = [0]
         self.fresh: list[tuple[int, int, Command]] = []
+        self.makers: dict[int, str] = {}
 
     def disk(self, node: str) -> Disk:
         """A node's disk, empty at first."""
@@ -104,6 +117,13 @@ class Replication:
     def boot(self, event: Boot) -> None:
         """It starts from what is on its disk, no less and no more; only a snapshot is committed."""
         disk, found = self.disk(event.node), event.disk
+        if event.quorum not in (0, self.majority):
+            raise Departs(
+                "a quorum is a majority of the servers",
+                str(disk),
+                f"a quorum of {self.majority}",
+                f"starts with a quorum of {event.quorum}",
+            )
         vote = disk.votes.get(disk.term, "")
         terms = [term for term, _ in found.entries]
         there = (disk.term, vote, disk.base, disk.base_term, disk.terms)
@@ -140,6 +160,7 @@ class Replication:
                 self._extend(node, disk, save)
             elif save.what == "all":
                 self._replace(disk, save)
+                self.makers.setdefault(save.base, node)
             disk.ends.append((disk.at(disk.last), disk.last))
 
     def _ballot(self, node: str, disk: Disk, save: Save) -> None:

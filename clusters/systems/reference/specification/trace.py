@@ -63,13 +63,14 @@ class Applied(NamedTuple):
 
 
 class Boot(NamedTuple):
-    """A node has started from its disk."""
+    """A node has started from its disk. quorum: the votes that it needs; 0: not told."""
 
     node: str
     t_ns: int
     now_ns: int
     disk: Save
     done: tuple[TableView | Applied, ...]
+    quorum: int = 0
 
 
 class Begun(NamedTuple):

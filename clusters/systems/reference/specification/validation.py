@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import cast
+from typing import TypedDict, cast
 
 from holdfast.clusters.systems.reference.specification import locks
 from holdfast.clusters.systems.reference.specification.leadership import (
@@ -27,6 +27,13 @@ from holdfast.clusters.systems.reference.specification.trace import (
 from holdfast.harness.verdicts.departure import Departure
 
 
+class Kept(TypedDict, total=False):
+    """Arguments of `Departs` that name the event which set what a step goes by."""
+
+    began: int
+    set_by: str
+
+
 class Validation:
     """One cluster, event by event, in the order of time.
 
@@ -34,6 +41,7 @@ class Validation:
     views      all locks after each command, as nodes tell them
     past       (lock, token, attempt) -> reason, of all holds that ended
     applied    node -> index of the last command that it applied
+    when       node -> (index, event) of each command that it applied, in order
     event      number of the present event of the trace
     """
 
@@ -44,6 +52,7 @@ class Validation:
         self.views: list[Mapping[str, LockView]] = [{}]
         self.past: dict[tuple[str, int, int], str] = {}
         self.applied: dict[str, int] = {}
+        self.when: dict[str, list[tuple[int, int]]] = {}
         self.leaders: dict[str, Leader] = {}
         self.event = -1
 
@@ -192,6 +201,7 @@ class Validation:
                 f"applies {index}",
             )
         self.applied[node] = index
+        self.when.setdefault(node, []).append((index, self.event))
         wanted = self.outcomes[index]
         if not matches(wanted.answer, done.answer):
             raise Departs(
@@ -227,6 +237,7 @@ class Validation:
                     f"snapshot of entry {found.at}",
                     f"session {number}: {tuple(wanted) if wanted else 'none'}",
                     f"session {number}: {told}",
+                    **self._kept(found.at, number, told),
                 )
             busy = _busy(found.locks, number)
             if told[4] != busy:
@@ -236,6 +247,31 @@ class Validation:
                     f"session {number}: {busy}",
                     f"session {number}: {told[4]}",
                 )
+
+    def _kept(self, at: int, number: int, told: SessionView | None) -> Kept:
+        """Where a session has answers that a command ended: the event in which the node that made
+        the snapshot applied that command."""
+        first = (
+            next((seq for seq in told[3] if self._ended(at, number, seq)), None) if told else None
+        )
+        if first is None:
+            return {}
+        entry = self._ended(at, number, first)
+        applied = self.when.get(self.log.makers.get(at, ""), [])
+        event = next((event for index, event in reversed(applied) if index == entry), -1)
+        says = f"entry {entry} is applied, which ends the answer {first} of session {number}"
+        return {"began": event, "set_by": says}
+
+    def _ended(self, at: int, number: int, seq: int) -> int:
+        """The entry up to `at` that ended an answer; 0: it is there, or never was."""
+
+        def has(index: int) -> bool:
+            session = self.outcomes[index].table.sessions.get(number)
+            return session is not None and seq in session.answers
+
+        if has(at):
+            return 0
+        return next((index for index in range(at, 0, -1) if has(index - 1)), 0)
 
     def _told(self, index: int) -> str:
         command = self.log.made[index, self.log.agreed[index]][1]
@@ -308,5 +344,7 @@ def validate(
                 allows=wrong.allows,
                 happened=wrong.happened,
                 began=wrong.began,
+                early_ns=wrong.early_ns,
+                set_by=wrong.set_by if wrong.began >= 0 else "",
             )
     return None
