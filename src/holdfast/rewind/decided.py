@@ -8,7 +8,7 @@ from holdfast.rewind.execution import Execution
 
 def decided_at_once(done: Execution) -> bool:
     """Whether the departure is an end before its time that no time has caused: its step is no
-    timer, its node did not stand still, and did other steps since the time was set. So what set the
+    timer, its node was not paused, and did other steps since the time was set. So what set the
     time was not wrong."""
     wrong = done.departure
     if wrong is None or not wrong.early_ns or NONE in (done.began, done.departed):
