@@ -113,7 +113,7 @@ def test_a_restart_that_lost_what_was_written_is_named() -> None:
 
 
 def test_a_restart_that_kept_everything_is_not_named() -> None:
-    """The first job of the run is done before the restart, and its second write is given twice."""
+    """The same accesses and the same restart, of a resource without the bug."""
     done = ran("", 47)
     jobs = ran("forgotten-jobs", 47)
     shown = finding_of(jobs, "exactly-once-job").shown

@@ -109,7 +109,7 @@ def _resumed(
         except StopIteration as done:
             runs()
             return done.value
-        if frame.f_lasti != at:
+        if frame is not None and frame.f_lasti != at:
             runs()
         sent, failed = None, None
         try:
