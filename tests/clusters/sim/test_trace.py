@@ -83,7 +83,7 @@ def test_a_session_that_counts_a_hold_too_many_departs(monkeypatch: pytest.Monke
     ("name", "first", "rule"),
     [
         ("unsaved-vote", 1, "a vote is saved before it is given"),
-        ("small-quorum", 1, "a leader has the votes of a majority"),
+        ("small-quorum", 1, "a quorum is a majority of the servers"),
         ("blind-vote", 8, "a vote goes to a log that is not behind"),
         ("lone-commit", 1, "an entry is committed once a majority has it on disk"),
         ("late-disk", 1, "an acknowledged entry is on the disk"),
