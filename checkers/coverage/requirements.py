@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -35,7 +35,10 @@ class Exercise:
     """Coverage that a verdict relies on.
 
     counts   how often each event happened that the property is about
-    missing  why the property cannot be HOLDS, one reason each; empty if it can
+    missing  what the property needs and the run did not show, one reason each
+    doubts   why the property cannot be HOLDS although it was exercised, one reason each
+    needs    the reasons of `missing` per need, () if it is met; others are needs of this property
+             alone
     kinds    coverage of each requested kind of fault: HOLDS is limited to those with enough
     aside    a part of the property that was not exercised, reported if the rest holds
     """
@@ -43,6 +46,8 @@ class Exercise:
     counts: Mapping[str, int]
     missing: tuple[str, ...]
     kinds: Mapping[str, verdicts_by_fault.Met]
+    needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    doubts: tuple[str, ...] = ()
     aside: str = ""
 
 
@@ -55,15 +60,22 @@ def exercise(case: Case, *, needs: Collection[str]) -> Exercise:
     """Whether a run met the named needs; KeyError for one that is not in NEEDS."""
     counts: dict[str, int] = {}
     slow = too_slow(case)
-    missing: list[str] = [slow] if slow else []
+    by_need: dict[str, tuple[str, ...]] = {}
     known: dict[str, Met] = case.memo.setdefault("needs", {})
     for need in needs:
         _, met = NEEDS[need]
         found, lacks = known.get(need) or known.setdefault(need, met(case))
         counts.update(found)
-        missing += [reason for reason in lacks if reason not in missing]
-    kinds = coverage(case) if "faults" in needs else {}
-    return Exercise(counts=counts, missing=tuple(missing), kinds=kinds)
+        by_need[need] = tuple(lacks)
+    missing = dict.fromkeys(reason for lacks in by_need.values() for reason in lacks)
+    doubts = [slow] if slow else []
+    return Exercise(
+        counts=counts,
+        missing=tuple(missing),
+        needs=by_need,
+        kinds=coverage(case) if "faults" in needs else {},
+        doubts=(*doubts, *(_not_logged(case) if "requests" in needs else ())),
+    )
 
 
 def conclude(
@@ -98,7 +110,8 @@ def conclude(
         verdict, reason = Verdict.UNKNOWN, f"the history may be incomplete: {problems[0]}"
     else:
         verdict, reason = _without_findings(exercise)
-    lacking = "; ".join(exercise.missing)
+    case.memo.setdefault("exercises", {})[prop] = exercise
+    lacking = "; ".join((*exercise.doubts, *exercise.missing))
     if problems or (findings and not proved):
         lacking = reason if not proved else f"the history may be incomplete: {problems[0]}"
     return PropertyVerdict(
@@ -114,8 +127,9 @@ def conclude(
 
 def _without_findings(exercise: Exercise) -> tuple[Verdict, str]:
     lacks = {kind: met.missing for kind, met in exercise.kinds.items() if met.missing}
-    if exercise.missing or (lacks and len(lacks) == len(exercise.kinds)):
-        every = [*exercise.missing, *(reason for reasons in lacks.values() for reason in reasons)]
+    lacking = *exercise.doubts, *exercise.missing
+    if lacking or (lacks and len(lacks) == len(exercise.kinds)):
+        every = [*lacking, *(reason for reasons in lacks.values() for reason in reasons)]
         return Verdict.UNKNOWN, "; ".join(dict.fromkeys(every))
     told = "no violation found"
     if lacks:
@@ -279,13 +293,15 @@ def _requests(case: Case) -> Met:
     lacks = []
     if owners < 2:
         lacks.append(f"the resource received requests of {_count(owners, 'attempt')} only")
-    if len(log.unlogged):
-        lacks.append(
-            f"the resource's log lacks {_count(len(log.unlogged), 'request')}"
-            " that it reported as accepted"
-        )
     accepted = int((rows["status"] == Status.OK).sum())
     return {"requests": len(rows), "accepted requests": accepted}, lacks
+
+
+def _not_logged(case: Case) -> list[str]:
+    n = len(resource_log.log(case).unlogged)
+    if not n:
+        return []
+    return [f"the resource's log lacks {_count(n, 'request')} that it reported as accepted"]
 
 
 def _stale_requests(case: Case) -> Met:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -60,11 +61,36 @@ def against(case: Case, assumption: str) -> Mapping[int, Contradiction]:
     """Per lock whose rows contradict an assumption, the first contradiction; memoised."""
     known: dict[str, dict[int, Contradiction]] = case.memo.setdefault("against", {})
     if assumption not in known:
-        found: dict[int, Contradiction] = {}
+        found = dict(_elsewhere(case).get(assumption, {}))
         for key, contradiction in LOOKS[assumption](case):
             found.setdefault(key, contradiction)
         known[assumption] = found
     return known[assumption]
+
+
+Elsewhere = Mapping[str, Mapping[int, Contradiction]]
+"""assumption -> per lock what contradicts it in another part of the same run"""
+
+
+def _elsewhere(case: Case) -> Elsewhere:
+    found: Elsewhere = case.memo.get("contradicted elsewhere", {})
+    return found
+
+
+def assume_contradicted(case: Case, elsewhere: Elsewhere) -> None:
+    """Makes all that is judged of a part of a run go without what other parts contradict."""
+    case.memo["contradicted elsewhere"] = elsewhere
+
+
+def asked_and_contradicted(case: Case) -> Elsewhere:
+    """What the rows contradict of the assumptions that a checker has asked for so far."""
+    found: dict[str, dict[int, Contradiction]] = {}
+    for name, by_lock in case.memo.get("against", {}).items():
+        found.setdefault(name, {}).update(by_lock)
+    for key, said in case.memo.get("answers", {}).items():
+        for name, contradiction in said.items():
+            found.setdefault(name, {})[key] = contradiction
+    return {name: by_lock for name, by_lock in found.items() if by_lock}
 
 
 def stands(case: Case, key: int, assumption: str) -> bool:
@@ -126,6 +152,9 @@ def answers(case: Case) -> Mapping[int, Fallen]:
     the service had responded that this attempt does not hold. From rows alone; memoised."""
     if "answers" not in case.memo:
         found: dict[int, dict[str, Contradiction]] = {}
+        for name in (RENEWALS, RELEASES):
+            for key, known_elsewhere in _elsewhere(case).get(name, {}).items():
+                found.setdefault(key, {})[name] = known_elsewhere
         for over, row in _after_the_end(case):
             release = column(case, "f")[row] == Op.RELEASE
             name, what = (RELEASES, "release") if release else (RENEWALS, "renewal")
@@ -340,3 +369,13 @@ LOOKS: Mapping[str, Look] = {
     ENDING: _ending,
 }
 """assumption -> function that yields what contradicts it in a run, per lock"""
+
+
+class AcrossParts(NamedTuple):
+    """What the judge of a history in parts asks of each part."""
+
+    asked_and_contradicted: Callable[[Case], Elsewhere]
+    assume_contradicted: Callable[[Case, Elsewhere], None]
+
+
+ACROSS_PARTS = AcrossParts(asked_and_contradicted, assume_contradicted)

@@ -44,8 +44,8 @@ def check(case: Case) -> PropertyVerdict:
     met = exercise(case, needs=NEEDS)
     findings = deadlocks(case)
     starved = only_starved(case, findings, deadlocks, WAITS)
-    missing = (*met.missing, *unanswered_probes(case), *starved)
-    return conclude(case, PROPERTY, findings, (), replace(met, missing=missing))
+    doubts = (*met.doubts, *unanswered_probes(case), *starved)
+    return conclude(case, PROPERTY, findings, (), replace(met, doubts=doubts))
 
 
 def deadlocks(case: Case) -> list[Finding]:

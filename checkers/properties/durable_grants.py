@@ -54,7 +54,7 @@ def check(case: Case) -> PropertyVerdict:
             " it overlap a hold across it, and whether it undid that hold is not known:"
             f" {open_ones}"
         )
-        met = replace(met, missing=(*met.missing, why))
+        met = replace(met, doubts=(*met.doubts, why))
     return conclude(case, PROPERTY, findings, (), met)
 
 

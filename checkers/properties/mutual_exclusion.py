@@ -79,7 +79,7 @@ def check(case: Case) -> PropertyVerdict:
     met = replace(
         met,
         counts={**met.counts, **delays},
-        missing=(*_disputed(case), *met.missing),
+        doubts=(*met.doubts, *_disputed(case)),
         aside="; ".join(part for part in (aside, went_without) if part),
     )
     verdict = conclude(case, PROPERTY, findings, notes, met)
@@ -92,7 +92,7 @@ def _disputed(case: Case) -> list[str]:
         f"the tokens of '{case.history.strings[key]}' are out of order, or two held it at once:"
         f" {each.why}"
         for key, each in against(case, TOKENS).items()
-        if not each.alone and not overlaps(case)[key]
+        if not each.alone and not overlaps(case).get(key)
     ]
 
 

@@ -47,11 +47,11 @@ def check(case: Case) -> PropertyVerdict:
     starved = [one for one in late if one.net_ns <= SLACK_NS]
     met = exercise(case, needs=NEEDS)
     counts = {**met.counts, "requests judged": len(case.history.of(*ASKS))}
-    missing = met.missing
+    doubts = met.doubts
     if starved:
         counts["late on a starved host"] = len(starved)
-        missing = (*missing, _excuse(case, starved))
-    return conclude(case, PROPERTY, findings, (), replace(met, counts=counts, missing=missing))
+        doubts = (*doubts, _excuse(case, starved))
+    return conclude(case, PROPERTY, findings, (), replace(met, counts=counts, doubts=doubts))
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,17 +60,17 @@ class Edge:
 def check(case: Case) -> PropertyVerdict:
     """The verdict, with the first cycle of each set of locks as a finding; all are counted."""
     met = exercise(case, needs=NEEDS)
-    found, missing = _Found(case), met.missing
+    found, doubts = _Found(case), met.doubts
     findings = [_finding(case, cycle, during) for cycle, during in found.first.values()]
     findings.sort(key=lambda finding: finding.t_ns)
     if found.given_up:
         reason = f"too many waits at once: more than {MOST_STEPS} steps to search for cycles"
-        missing = (*missing, reason)
+        doubts = (*doubts, reason)
     if case.starved and not findings and (every := _Found(without_starvation(case)).first):
         from_ns = min(during[0] for _, during in every.values())
-        missing = (*missing, excuse(case, len(every), "wait-for cycles", from_ns))
+        doubts = (*doubts, excuse(case, len(every), "wait-for cycles", from_ns))
     counts = {**met.counts, "wait-for cycles": found.count}
-    return conclude(case, PROPERTY, findings, (), replace(met, counts=counts, missing=missing))
+    return conclude(case, PROPERTY, findings, (), replace(met, counts=counts, doubts=doubts))
 
 
 class _Found:

@@ -38,8 +38,8 @@ def check(case: Case) -> PropertyVerdict:
     findings = orphans(case)
     met = exercise(case, needs=NEEDS)
     starved = only_starved(case, findings, orphans, WAITS)
-    missing = (*met.missing, *unanswered_probes(case), *starved)
-    return conclude(case, PROPERTY, findings, (), replace(met, missing=missing))
+    doubts = (*met.doubts, *unanswered_probes(case), *starved)
+    return conclude(case, PROPERTY, findings, (), replace(met, doubts=doubts))
 
 
 def orphans(case: Case) -> list[Finding]:

@@ -41,11 +41,11 @@ def check(case: Case) -> PropertyVerdict:
         "overtakes of one wait": found.most,
     }
     findings = starved(case)
-    missing = [*met.missing, *unanswered_probes(case)]
-    missing += only_starved(case, findings, starved, WAITS)
+    doubts = (*met.doubts, *unanswered_probes(case), *only_starved(case, findings, starved, WAITS))
+    missing = [*met.missing]
     if not found.judged:
         missing.append("no client that waited was granted a token of its place in the queue")
-    met = replace(met, counts=counts, missing=tuple(missing))
+    met = replace(met, counts=counts, missing=tuple(missing), doubts=doubts)
     return conclude(case, PROPERTY, findings, (), met)
 
 

@@ -57,6 +57,10 @@ _NAME = re.compile(r"(?!\.)[\w.+-]{1,200}")
 """Name of a writer; files beside the segments have it too."""
 
 
+Metas = Mapping[str, Mapping[str, Any]]
+"""writer -> its description of itself"""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Header:
     """The header of a segment. `rows` is None while its writer has not closed it.
@@ -191,21 +195,16 @@ def load(directory: Path) -> Recording:
     widened to the driver's clock. UsageError names the file and row of the first damage; nothing is
     repaired or written.
     """
-    by_writer: dict[str, list[Header]] = {}
-    for path in segment_files(directory):
-        header = read_header(path)
-        by_writer.setdefault(header.writer, []).append(header)
-    _fits(directory, [header for headers in by_writer.values() for header in headers])
-    if not by_writer:
-        raise UsageError(f"{directory}: no *.seg files; expected a run directory of Holdfast")
+    found = by_writer(directory)
+    if why := too_large(directory):
+        raise UsageError(f"{why}; holdfast check judges it in parts")
     table = Strings()
     metas, states, problems = {}, {}, []
     # What is read goes straight to its place: parts that are joined later take as much once more.
-    every = chain.from_iterable(by_writer.values())
+    every = chain.from_iterable(found.values())
     space, bounds = room(MERGED_DTYPE, sum(map(_at_most, every))), [0]
-    for number, (writer, headers) in enumerate(by_writer.items()):
-        headers.sort(key=lambda header: header.first_row)
-        problems += _gaps(writer, headers)
+    for number, (writer, headers) in enumerate(found.items()):
+        problems += gaps(writer, headers)
         numbers = table.add(read_strings(directory / f"{writer}.strings"))
         for header in headers:
             part = merge_form(header, read_rows(header), number, numbers)
@@ -215,19 +214,32 @@ def load(directory: Path) -> Recording:
         metas[writer] = headers[0].meta
         states[writer] = headers[0].state
     clocks = host_clocks.read(directory.parent / host_clocks.FILE)
-    starved = _starved(directory.parent, clocks)
+    spans = starved(directory.parent, clocks)
     if clocks is None:
         whole = recording(space.shortened(bounds[-1]), table, metas, states, problems)
-        return replace(whole, starved=starved)
+        return replace(whole, starved=spans)
     parts, told, problems = widened(
         [space[begin:end] for begin, end in pairwise(bounds)], metas, clocks, problems
     )
     return replace(
         recording(stacked(MERGED_DTYPE, parts), table, metas, states, problems),
         clocks=told,
-        starved=starved,
+        starved=spans,
         error_ns=max((one.error_ns for one in told.values()), default=0),
     )
+
+
+def by_writer(directory: Path) -> dict[str, list[Header]]:
+    """The segments of each writer, in order. UsageError if there are none."""
+    found: dict[str, list[Header]] = {}
+    for path in segment_files(directory):
+        header = read_header(path)
+        found.setdefault(header.writer, []).append(header)
+    if not found:
+        raise UsageError(f"{directory}: no *.seg files; expected a run directory of Holdfast")
+    for headers in found.values():
+        headers.sort(key=lambda header: header.first_row)
+    return found
 
 
 def _at_most(header: Header) -> int:
@@ -235,7 +247,7 @@ def _at_most(header: Header) -> int:
     return max(0, header.bytes - HEADER_BYTES) // ROW_BYTES
 
 
-def _starved(run_dir: Path, clocks: host_clocks.HostClocks | None) -> tuple[Starved, ...]:
+def starved(run_dir: Path, clocks: host_clocks.HostClocks | None) -> tuple[Starved, ...]:
     """The starved spans that every process recorded; none in a run of an older Holdfast."""
     found = []
     for node in files.listed(run_dir, "logs"):
@@ -338,17 +350,12 @@ def merge(writers: Sequence[Written]) -> Recording:
 def recording(
     rows: Columns,
     table: Strings,
-    metas: Mapping[str, Mapping[str, Any]],
+    metas: Metas,
     states: Mapping[str, int],
     problems: Sequence[str],
 ) -> Recording:
     """The history of all writers, in order of t_inv. Takes over the rows, which are in order of
     writer and row."""
-    nodes = {
-        int(process): str(meta.get("node", writer))
-        for writer, meta in metas.items()
-        for process in meta.get("processes", ())
-    }
     # A stable sort keeps the order of writer and row for equal times.
     order = np.argsort(rows["t_inv"], kind="stable")
     history = History(
@@ -357,7 +364,16 @@ def recording(
         writers=tuple(metas),
         problems=tuple(problems),
     )
-    return Recording(history=history, nodes=nodes, states=states)
+    return Recording(history=history, nodes=nodes_of(metas), states=states)
+
+
+def nodes_of(metas: Metas) -> dict[int, str]:
+    """The node of each process, by the descriptions of the writers."""
+    return {
+        int(process): str(meta.get("node", writer))
+        for writer, meta in metas.items()
+        for process in meta.get("processes", ())
+    }
 
 
 class Strings:
@@ -393,7 +409,7 @@ def read_strings(path: Path) -> list[str]:
     return texts
 
 
-def _gaps(writer: str, headers: Sequence[Header]) -> list[str]:
+def gaps(writer: str, headers: Sequence[Header]) -> list[str]:
     expected = 0
     for header in headers:
         if header.first_row != expected:
@@ -408,22 +424,31 @@ def segment_files(directory: Path) -> list[Path]:
     return [directory / name for name in names if name.endswith(".seg")]
 
 
-def _fits(directory: Path, headers: Sequence[Header]) -> None:
-    """UsageError if a history does not fit in the memory of this machine."""
+def too_large(directory: Path) -> str:
+    """Why a history does not fit in the memory of this machine, "" if it does."""
+    found = by_writer(directory)
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    total = sum(header.bytes for header in headers)
+    total = sum(header.bytes for headers in found.values() for header in headers)
     # The merged history, its order and the checkers' columns need a few times as much.
-    if total > memory // 4:
-        raise UsageError(
-            f"{directory}: its segments hold {total >> 20} MiB, more than a quarter of this"
-            f" machine's {memory >> 20} MiB of memory; judge it on a larger one"
-        )
+    if total <= memory // 4:
+        return ""
+    return (
+        f"{directory}: its segments hold {total >> 20} MiB, more than a quarter of this"
+        f" machine's {memory >> 20} MiB of memory"
+    )
 
 
 def merge_form(
-    header: Header, rows: npt.NDArray[np.void], writer: int, numbers: npt.NDArray[np.int64]
+    header: Header,
+    rows: npt.NDArray[np.void],
+    writer: int,
+    numbers: npt.NDArray[np.int64],
+    skipped: int = 0,
 ) -> Columns:
-    """Rows of one segment with the run's string numbers, by column, checked for damage."""
+    """Rows of one segment with the run's string numbers, by column, checked for damage.
+
+    skipped: number of rows of the segment that were read before; `header.first_row` counts them.
+    """
     begun = rows["status"] != Status.EMPTY
     whole = bool(begun.all())
     kept = np.arange(len(rows)) if whole else np.flatnonzero(begun)
@@ -431,7 +456,7 @@ def merge_form(
     told = SAYS_WHY[columns["f"]]
     damage = _damaged(columns, told, len(numbers))
     if damage.any():
-        at = int(kept[np.argmax(damage)])
+        at = int(kept[np.argmax(damage)]) + skipped
         raise UsageError(
             f"{header.path}: row {at} (byte {HEADER_BYTES + at * ROW_BYTES}) is damaged;"
             " copy the run directory again"

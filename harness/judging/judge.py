@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from holdfast.harness.core.case import Case, Checker, History, Window
-from holdfast.harness.core.fault_traits import UNKNOWN, Traits
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.verdict import (
     CALM,
@@ -19,15 +18,14 @@ from holdfast.harness.core.verdict import (
     worst,
 )
 from holdfast.harness.history.call_errors import every_acquire_failed
-from holdfast.harness.history.reader import Recording, load
+from holdfast.harness.history.reader import load
 from holdfast.harness.history.tighten import share
 from holdfast.harness.judging.certificates import certificate, order_certificate
+from holdfast.harness.judging.run_case import case_of
 from holdfast.harness.judging.server_record import compared
 from holdfast.harness.plans.manifest import Manifest, RecordedChecker
-from holdfast.harness.plans.plan import Plan
 from holdfast.harness.runs import directory, files, journal
 from holdfast.harness.runs.directory import RunDir
-from holdfast.harness.runs.journal import FaultRow, Mark
 from holdfast.harness.verdicts.evidence import Evidence
 from holdfast.harness.verdicts.judged import (
     Event,
@@ -42,7 +40,6 @@ from holdfast.harness.verdicts.judged import (
 SCHEMA = "holdfast-verdict/3"
 READABLE = ("holdfast-verdict/1", "holdfast-verdict/2", SCHEMA)
 """Schemas of verdicts.json that are read; the first has no `under` in its rows."""
-LONGEST_NS = 366 * 24 * 3600 * 1_000_000_000
 Measure = Callable[[Case], Evidence]
 
 
@@ -81,7 +78,22 @@ def judge_case(
     orders: bytearray | None = None,
 ) -> Judged:
     """The verdict of a run whose history is in memory, without its evidence."""
-    verdicts = [_one(prop, checkers[prop], case) for prop in case.asked]
+    verdicts = [judge_one(prop, checkers[prop], case) for prop in case.asked]
+    failing = every_acquire_failed(case.history, case.start_ns, case.nodes)
+    return judged_of(manifest, case, verdicts, failing, orders)
+
+
+def judged_of(
+    manifest: Manifest,
+    case: Case,
+    verdicts: Sequence[PropertyVerdict],
+    failing: str,
+    orders: bytearray | None = None,
+) -> Judged:
+    """The verdict of a run from those of its properties.
+
+    failing   why every acquire failed, "" if one did not
+    """
     kinds = sorted({window.do for window in case.windows if window.effective})
     orders = bytearray() if orders is None else orders
     plan, own = manifest.plan, manifest.checkers
@@ -90,7 +102,6 @@ def judge_case(
         for verdict in verdicts
     ]
     problems = list(case.history.problems)
-    failing = every_acquire_failed(case.history, case.start_ns, case.nodes)
     if failing:
         # The properties' own reasons say less: nothing was exercised, and this is the cause.
         problems.append(failing)
@@ -126,117 +137,7 @@ def judge_case(
     )
 
 
-def case_of(
-    manifest: Manifest,
-    recording: Recording,
-    times: Iterable[Mark],
-    faults: Iterable[FaultRow],
-) -> Case:
-    """The input of checkers. times, faults: the rows of times.jsonl and faults.jsonl."""
-    plan, history = manifest.plan, recording.history
-    marks = {row.mark: row for row in times}
-    order = [marks[name].t_ns for name in ("start", "stop", "end") if name in marks]
-    if order != sorted(order):
-        raise ValueError("the marks start, stop and end are out of order")
-    if order and order[-1] - order[0] > LONGEST_NS:
-        raise ValueError("the marks start and end are more than a year apart")
-    problems = [*history.problems, *_problems(marks)]
-    stamps = history.rows["t_inv"]
-    last_ns = int(max(stamps.max(), history.rows["t_ret"].max())) if len(stamps) else 0
-    first_ns = int(stamps.min()) if len(stamps) else 0
-    stop_ns = marks["stop"].t_ns if "stop" in marks else last_ns
-    end_ns = max(last_ns, marks["end"].t_ns) if "end" in marks else last_ns
-    return Case(
-        history=History(
-            rows=history.rows,
-            strings=history.strings,
-            writers=history.writers,
-            problems=tuple(problems),
-        ),
-        promises=manifest.promises,
-        windows=_windows(faults, end_ns, manifest.traits),
-        asked=tuple(manifest.asks),
-        start_ns=marks["start"].t_ns if "start" in marks else first_ns,
-        stop_ns=stop_ns,
-        end_ns=end_ns,
-        lease_ns=plan.lease_ns,
-        error_ns=recording.error_ns,
-        starved=recording.starved,
-        nodes=recording.nodes,
-        kinds=kinds_of(plan),
-        options=options_of(manifest),
-    )
-
-
-def options_of(manifest: Manifest) -> dict[str, str]:
-    """`Case.options` of a run."""
-    return {
-        "resource": manifest.plan.resource,
-        "workload": manifest.plan.workload,
-        "servers": str(manifest.plan.nodes),
-        **manifest.options.workload,
-    }
-
-
-def kinds_of(plan: Plan) -> tuple[str, ...]:
-    """The kinds of fault of a plan, including a nemesis that sampled no fault in the run."""
-    drawn = [fault.do for fault in plan.faults]
-    return tuple(dict.fromkeys((*drawn, *(name for name, _ in plan.nemeses))))
-
-
-def _problems(marks: Mapping[str, Mark]) -> list[str]:
-    why = f": {marks['failed'].reason}" if "failed" in marks else ""
-    if "start" not in marks:
-        return [f"the run ended during deployment, before its workload began{why}"]
-    if "end" not in marks:
-        return [f"the driver exited before the end of the run: no settle phase, no probe{why}"]
-    return list(marks["end"].problems or ())
-
-
-def _windows(rows: Iterable[FaultRow], end_ns: int, traits: Mapping[str, Traits]) -> list[Window]:
-    """The observed faults of a run, in order of their beginning."""
-    steps: dict[str, dict[str, FaultRow]] = {}
-    for row in rows:
-        steps.setdefault(row.id, {})[row.event] = row
-    windows = [_window(ident, events, end_ns, traits) for ident, events in steps.items()]
-    return sorted((w for w in windows if w is not None), key=lambda w: (w.from_ns, w.id))
-
-
-def _window(
-    ident: str, events: Mapping[str, FaultRow], end_ns: int, traits: Mapping[str, Traits]
-) -> Window | None:
-    missed = events.get("skipped") or events.get("failed")
-    injected, healed = events.get("injected"), events.get("healed")
-    row = injected or missed
-    if row is None:
-        return None
-    kind = traits.get(row.do, UNKNOWN)
-    from_ns = row.time_ns()
-    if injected is not None and kind.kills:
-        # A killed process may be dead as soon as the kill is requested.
-        from_ns = row.requested_ns()
-    reason = (missed.reason or "") if missed else ""
-    if injected is not None and healed is None and not reason:
-        reason = "the run ended before the fault healed"
-    return Window(
-        id=ident,
-        do=row.do,
-        target=row.target,
-        nodes=tuple(row.nodes or ()),
-        from_ns=from_ns,
-        to_ns=healed.time_ns() if healed else (end_ns if injected else from_ns),
-        effective=bool(healed and healed.effective) and injected is not None,
-        evidence={**(row.evidence or {}), **((healed and healed.evidence) or {})},
-        holder=row.holder or "",
-        leader=row.leader or "",
-        term=row.term,
-        reason=reason,
-        traits=kind,
-        requested_ns=-1 if row.before_ns is None else row.requested_ns(),
-    )
-
-
-def _one(prop: str, checker: Checker, case: Case) -> PropertyVerdict:
+def judge_one(prop: str, checker: Checker, case: Case) -> PropertyVerdict:
     """The verdict of one checker; UNKNOWN if it crashes, never HOLDS."""
     try:
         return checker(case)

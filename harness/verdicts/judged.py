@@ -157,6 +157,20 @@ class Verified:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class InParts:
+    """How a history was judged that was not held in memory at once.
+
+    rows     of the whole history; kept: the most that one part took over from those before it
+    unsure   attempts of unknown outcome that no part after theirs could look at
+    """
+
+    parts: int
+    rows: int
+    kept: int
+    unsure: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ClockSummary:
     """The clock of a host against the driver's, over one run.
 
@@ -181,6 +195,7 @@ class Judged:
     aside     properties that the run was not for and did not exercise, with the reasons
     clocks    host -> its clock against the driver's; {} on one host
     traced    its servers' steps against their specification; None if the plan did not ask for it
+    in_parts  how it was judged in parts; None: at once
     server_record   the servers' own record compared with the responses; None: not recorded
     report    path of the report, "" if none was written
     """
@@ -210,6 +225,7 @@ class Judged:
     server_record: ServerRecord | None = field(default=None, metadata=OMITTED)
     verified: Verified = field(default=Verified(), metadata=OMITTED)
     traced: Traced | None = field(default=None, metadata=OMITTED)
+    in_parts: InParts | None = field(default=None, metadata=OMITTED)
     report: str = field(default="", metadata=OMITTED)
 
     def at(self, t_ns: float) -> float:

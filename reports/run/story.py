@@ -196,6 +196,11 @@ def bound(run: Judged) -> str:
         f"One run of {seconds(run.end_ns - run.start_ns, 1)}, seed {run.seed}:"
         f" {count(run.evidence.acquire.granted, 'grant')}, {faults}."
     )
+    if run.in_parts is not None:
+        base += (
+            f" Its {count(run.in_parts.rows, 'row')} were judged in"
+            f" {count(run.in_parts.parts, 'part')}, without certificates and measures."
+        )
     if run.outcome() in {Outcome.HOLDS, Outcome.LIMIT}:
         base += " One passing run is not a proof."
     return base

@@ -14,7 +14,7 @@ from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.json_value import plain
 from holdfast.harness.core.operations import Op, spent
 from holdfast.harness.history import reader
-from holdfast.harness.judging import judge
+from holdfast.harness.judging.run_case import case_of
 from tests.checkers.shorthand import case
 from tests.clusters.sim.test_runs import plan, simulate
 
@@ -86,7 +86,7 @@ def test_nothing_is_said_of_a_service_that_says_nothing() -> None:
 def test_the_reference_service_says_what_it_spent_and_others_do_not(system: str) -> None:
     simulated, manifest = simulate(plan(system=system, time_ns=4 * SECOND))
     recording = reader.merge(simulated.written())
-    judged = judge.case_of(manifest, recording, simulated.marks, simulated.faults)
+    judged = case_of(manifest, recording, simulated.marks, simulated.faults)
     found: dict[str, Any] | None = plain(acquire_split(judged))
     if system == "single":
         assert found is None

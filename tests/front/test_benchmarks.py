@@ -19,6 +19,7 @@ SMALL: dict[str, tuple[str, ...]] = {
     "checking": ("--ops", "2000", "4000"),
     "frame": ("2000",),
     "judging": ("--ops", "2000"),
+    "judging_in_parts": ("--ops", "2000", "--times", "3", "--rows", "2000"),
     "planted": ("--searches", "1", "--bound", "3", "leaky-round"),
     "recording": (),
     "shrinking": ("release-by-lock",),

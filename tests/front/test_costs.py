@@ -26,7 +26,7 @@ from holdfast.harness.core.case import Case
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.history.reader import load as read_history
-from holdfast.harness.judging.judge import case_of
+from holdfast.harness.judging.run_case import case_of
 from holdfast.harness.recording.segments import Recorder
 from holdfast.harness.runs import journal
 from holdfast.harness.runs.directory import RunDir

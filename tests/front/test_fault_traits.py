@@ -18,7 +18,7 @@ from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.fault_traits import BEFORE, UNKNOWN, Traits, of_manifest, to_table
 from holdfast.harness.core.json_value import plain
 from holdfast.harness.history.reader import load as load_history
-from holdfast.harness.judging.judge import case_of
+from holdfast.harness.judging.run_case import case_of
 from holdfast.harness.runs import journal
 from holdfast.harness.runs.directory import RunDir
 

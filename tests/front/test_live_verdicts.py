@@ -25,7 +25,8 @@ from holdfast.harness.core.verdict import Finding
 from holdfast.harness.history import reader
 from holdfast.harness.history.growing import Growing
 from holdfast.harness.history.reader import ROW_DTYPE
-from holdfast.harness.judging.judge import case_of, stored
+from holdfast.harness.judging.judge import stored
+from holdfast.harness.judging.run_case import case_of
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.recording.segments import HEADER_BYTES, Recorder
 from holdfast.harness.runs import journal

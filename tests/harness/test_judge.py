@@ -23,7 +23,8 @@ from holdfast.harness.core.verdict import (
     Verdict,
 )
 from holdfast.harness.history.reader import Recording
-from holdfast.harness.judging.judge import LONGEST_NS, case_of, judge_case, meant, overall
+from holdfast.harness.judging.judge import judge_case, meant, overall
+from holdfast.harness.judging.run_case import LONGEST_NS, case_of
 from holdfast.harness.plans.manifest import Manifest, RecordedChecker
 from holdfast.harness.runs.journal import FaultRow, Mark
 from holdfast.harness.verdicts.judged import Judged, Judgement, Outcome, UnderKind

@@ -19,7 +19,8 @@ from holdfast.harness.core.json_value import plain
 from holdfast.harness.core.verdict import Promises, Verdict
 from holdfast.harness.history import reader
 from holdfast.harness.history.reader import Recording
-from holdfast.harness.judging.judge import case_of, stored
+from holdfast.harness.judging.judge import stored
+from holdfast.harness.judging.run_case import case_of
 from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.runs import files, journal
 from holdfast.harness.runs.directory import RunDir

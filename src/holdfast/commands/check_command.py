@@ -61,6 +61,13 @@ FORMATS = ("auto", "holdfast", "jsonl", "json", "edn", "porcupine", "csv", "parq
     show_default="none; a run writes its own report",
     help="Write a page about one foreign history, with its longest legal prefix drawn.",
 )
+@click.option(
+    "--in-parts",
+    type=click.IntRange(min=1),
+    metavar="ROWS",
+    show_default="700,000 for a history larger than memory, else at once",
+    help="Judge a run in parts of this number of rows, in bounded memory.",
+)
 @click.option("--junit", type=click.Path(path_type=Path), help="Write a JUnit report.")
 @click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object, an array for several paths."
@@ -72,6 +79,7 @@ def command(
     only: tuple[str, ...],
     checkers: tuple[str, ...],
     html: Path | None,
+    in_parts: int | None,
     junit: Path | None,
     as_json: bool,
 ) -> int:
@@ -88,17 +96,7 @@ def command(
         foreign = form not in ("auto", "holdfast") or (form == "auto" and path.is_file())
         if not path.exists():
             raise UsageError(f"{path}: no such file or run")
-        if model is not None and not foreign:
-            raise UsageError(
-                f"{path}: --model is for foreign histories; a run has its own properties"
-                " (holdfast export converts a run)"
-            )
-        if foreign and checkers:
-            raise UsageError(f"{path}: --checker is for runs; a foreign history takes --model")
-        if html is not None and not foreign:
-            raise UsageError(
-                f"{path}: --html is for foreign histories; use holdfast report RUN --html"
-            )
+        _refuse(path, foreign, model, checkers, html, in_parts)
         if foreign:
             told = judge_foreign.judge_file(path, form, model)
             if html is not None:
@@ -109,7 +107,7 @@ def command(
             if not as_json:
                 judge_foreign.show(told)
         else:
-            verdicts = runner.judge_run(run, checkers)
+            verdicts = runner.judge_run(run, checkers, in_parts or 0)
             judged.append(_restrict(verdicts, only) if only else verdicts)
             shown.append(plain(judged[-1]))
             code = judged[-1].exit_code
@@ -123,6 +121,28 @@ def command(
     if as_json:
         click.echo(judge_foreign.as_json(shown))
     return worst
+
+
+def _refuse(
+    path: Path,
+    foreign: bool,
+    model: str | None,
+    checkers: tuple[str, ...],
+    html: Path | None,
+    in_parts: int | None,
+) -> None:
+    """UsageError for an option that this kind of history does not have."""
+    if model is not None and not foreign:
+        raise UsageError(
+            f"{path}: --model is for foreign histories; a run has its own properties"
+            " (holdfast export converts a run)"
+        )
+    if foreign and checkers:
+        raise UsageError(f"{path}: --checker is for runs; a foreign history takes --model")
+    if foreign and in_parts is not None:
+        raise UsageError(f"{path}: --in-parts is for runs, not for foreign histories")
+    if html is not None and not foreign:
+        raise UsageError(f"{path}: --html is for foreign histories; use holdfast report RUN --html")
 
 
 def _write_page(

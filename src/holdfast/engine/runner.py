@@ -44,20 +44,27 @@ LAST_WORDS = 12
 Show = Callable[[Mapping[str, Json]], None]
 
 
-def judge_run(run: RunDir, checkers: Sequence[str] = ()) -> Judged:
+def judge_run(run: RunDir, checkers: Sequence[str] = (), in_parts: int = 0) -> Judged:
     """Judge a run directory and write its verdicts.json; needs no cluster and no engine.
 
-    checkers: names of further checkers; those of the user's files are executed.
+    checkers   names of further checkers; those of the user's files are executed
+    in_parts   rows of a part, to judge it in parts; 0: only if it does not fit in memory
     """
     from holdfast.engine.checkers import with_named
+    from holdfast.harness.history.reader import too_large
     from holdfast.harness.judging.judge import judge
+    from holdfast.harness.judging.parts import MOST_ROWS, judge_in_parts
 
     with files.shaped(run.manifest):
         manifest, found = with_named(run.read_manifest(), checkers, run.own)
     orders = bytearray()
-    verdicts = judge(run, manifest, found, load(catalogue.EVIDENCE), orders)
-    gc.collect()  # The history's own caches refer to it; the verifier reads the rows once more.
-    verdicts = replace(verdicts, verified=_verified(run, verdicts, bytes(orders)))
+    if in_parts or too_large(run.history):
+        rules = load(catalogue.ASSUMPTIONS)
+        verdicts = judge_in_parts(run, manifest, found, rules, in_parts or MOST_ROWS)
+    else:
+        verdicts = judge(run, manifest, found, load(catalogue.EVIDENCE), orders)
+        gc.collect()  # The history's own caches refer to it; the verifier reads the rows once more.
+        verdicts = replace(verdicts, verified=_verified(run, verdicts, bytes(orders)))
     verdicts = _validated(run, manifest, verdicts)
     try:
         files.write(run.path, ORDERS, bytes(orders))
@@ -132,7 +139,7 @@ def report_run(run: RunDir, verdicts: Judged) -> str:
 def _recorded(run: RunDir, manifest: Manifest) -> tuple[Recorded | None, str]:
     """The recorded history for the timeline, or None and the reason."""
     from holdfast.harness.history.reader import load as load_history
-    from holdfast.harness.judging.judge import case_of
+    from holdfast.harness.judging.run_case import case_of
     from holdfast.reports.pictures.timeline import Recorded
 
     try:

@@ -25,6 +25,7 @@ from holdfast.harness.core.loading import load
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.history import reader
 from holdfast.harness.judging import judge
+from holdfast.harness.judging.run_case import case_of
 from holdfast.harness.plans.manifest import Manifest, to_table
 from holdfast.harness.verdicts.departure import Departure, Specification
 from holdfast.harness.verdicts.judged import Judged, Judgement
@@ -128,7 +129,7 @@ def in_memory(
     traced_ns = time.process_time_ns()
     written = world.written()
     recording = reader.merge(written)
-    case = judge.case_of(manifest, recording, world.marks, world.faults)
+    case = case_of(manifest, recording, world.marks, world.faults)
     _, checkers = with_named(manifest, manifest.plan.checkers)
     orders = bytearray()
     verdicts = judge.judge_case(manifest, case, checkers, orders)

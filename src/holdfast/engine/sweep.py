@@ -23,7 +23,7 @@ from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.history import reader
-from holdfast.harness.judging import judge
+from holdfast.harness.judging.run_case import case_of
 from holdfast.harness.plans.plan import Plan, parse, suggest
 from holdfast.harness.runs import directory, journal
 from holdfast.harness.verdicts.judged import Judged
@@ -158,7 +158,7 @@ def _one(plan: Plan, again: str, out: Path) -> tuple[Judged, Case]:
     run = directory.RunDir(Path(verdicts.report).parent)
     recording = reader.load(run.history)
     marks, faults = journal.marks(run), journal.faults(run)
-    return verdicts, judge.case_of(run.read_manifest(), recording, marks, faults)
+    return verdicts, case_of(run.read_manifest(), recording, marks, faults)
 
 
 def _untested(judged: Judged) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from holdfast.harness.core.json_value import plain
 from holdfast.harness.core.seeds import stream
 from holdfast.harness.core.verdict import Promises
 from holdfast.harness.history.reader import load
-from holdfast.harness.judging.judge import case_of
+from holdfast.harness.judging.run_case import case_of
 from holdfast.harness.runs import journal
 from tests.checkers.brute.clients import run
 from tests.checkers.brute.guarded import World

@@ -19,7 +19,7 @@ from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.verdict import PropertyVerdict, Verdict
 from holdfast.harness.history import reader
-from holdfast.harness.judging import judge
+from holdfast.harness.judging.run_case import case_of
 from tests.clusters.sim.test_runs import fault, plan, simulate
 
 LEASE_NS = SECOND
@@ -53,7 +53,7 @@ class Story:
     def __init__(self, **given: Any) -> None:
         simulated, manifest = simulate(plan(**{"lease_ns": LEASE_NS, "clients": 3, **given}))
         recording = reader.merge(simulated.written())
-        self.case: Case = judge.case_of(manifest, recording, simulated.marks, simulated.faults)
+        self.case: Case = case_of(manifest, recording, simulated.marks, simulated.faults)
         self.rows = self.case.history.rows
         asks = self._of(Op.ACQUIRE, Op.TRY)
         granted = [row for row in asks if row["status"] == Status.OK]

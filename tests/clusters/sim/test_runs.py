@@ -21,6 +21,7 @@ from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import Fault
 from holdfast.harness.history import reader
 from holdfast.harness.judging import judge
+from holdfast.harness.judging.run_case import case_of
 from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.runs import journal
@@ -44,7 +45,7 @@ def simulate(chosen: Plan) -> tuple[Any, Manifest]:
 def judged(chosen: Plan) -> dict[str, Any]:
     simulated, manifest = simulate(chosen)
     recording = reader.merge(simulated.written())
-    case = judge.case_of(manifest, recording, simulated.marks, simulated.faults)
+    case = case_of(manifest, recording, simulated.marks, simulated.faults)
     checkers = {prop: load(catalogue.CHECKERS[prop]) for prop in manifest.asks}
     found: dict[str, Any] = plain(judge.judge_case(manifest, case, checkers))
     return found

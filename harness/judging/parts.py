@@ -1,0 +1,334 @@
+"""Judges a run part by part, in bounded memory: what a history larger than memory is judged by.
+
+Each part is judged like a run that had ended with it, and so is what it takes over to the next one.
+A count of the whole run is the sum over the parts, less what was counted twice; a finding counts in
+the part in which all of its rows are older than the margin (docs/decisions/0045).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.harness.core.case import (
+    MERGED_DTYPE,
+    Case,
+    Checker,
+    Columns,
+    History,
+    mask,
+    room,
+    stacked,
+)
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.core.verdict import Finding, PropertyVerdict, Verdict
+from holdfast.harness.history import reader
+from holdfast.harness.history.call_errors import every_acquire_failed
+from holdfast.harness.history.parts import LONGEST_NS, Part, Parts
+from holdfast.harness.judging.judge import judge_one, judged_of
+from holdfast.harness.judging.merged_parts import Exercise, Merged
+from holdfast.harness.judging.run_case import case_of
+from holdfast.harness.plans.manifest import Manifest
+from holdfast.harness.runs import files, journal
+from holdfast.harness.runs.directory import RunDir
+from holdfast.harness.verdicts.evidence import Asked, Evidence
+from holdfast.harness.verdicts.judged import InParts, Judged, Shown, Verified
+
+Numbers = npt.NDArray[np.int64]
+
+MOST_ROWS = 700_000
+"""New rows of a part: with what it takes over, and with what is derived, about half a GiB."""
+ANY_AGE = frozenset({"mutual-exclusion", "token-order", "no-stale-write", "ownership"})
+"""Properties whose findings are true however old their rows are: no row that was dropped could
+make one false."""
+WHOLE = frozenset({"no-lost-update", "applied-once", "exactly-once-job", "durable-grants"})
+"""Properties that compare rows at any distance: an update and the version that it builds on, the
+two times at which one command was applied."""
+
+
+class Assumptions(Protocol):
+    """What the rows of one part contradict of what its system declares."""
+
+    asked_and_contradicted: Callable[[Case], Mapping[str, Mapping[int, object]]]
+    assume_contradicted: Callable[[Case, Mapping[str, Mapping[int, object]]], None]
+
+
+class _Judge:
+    """Judges the parts of one run, one after the other.
+
+    elsewhere  what earlier passes found contradicted in some part
+    """
+
+    def __init__(
+        self,
+        base: Case,
+        checkers: Mapping[str, Checker],
+        assumptions: Assumptions,
+        elsewhere: Mapping[str, Mapping[int, object]],
+        margin_ns: int,
+    ) -> None:
+        self.base = base
+        self.checkers = checkers
+        self.assumptions = assumptions
+        self.elsewhere = elsewhere
+        self.margin_ns = margin_ns
+        self.merged = {prop: Merged() for prop in checkers}
+        self.kept: list[Columns] = []
+        self.contradicted: dict[str, dict[int, object]] = {}
+        self.stood: list[tuple[set[int], set[tuple[str, int]]]] = []
+        self.failing: list[str] = []
+        self.asked = np.zeros(3, np.int64)
+        self.late = self.parts = self.rows = 0
+        self._before_ns = -1
+        self._numbers: dict[int, int] = {}
+
+    def add(self, part: Part) -> None:
+        """Judge one part."""
+        self.parts += 1
+        self.late += part.late
+        case = self._case(part.rows, part.until_ns)
+        verdicts = self._judged(case)
+        self.asked += _asked(case)
+        fallen = self.assumptions.asked_and_contradicted(case)
+        for name, by_lock in fallen.items():
+            self.contradicted.setdefault(name, {}).update(by_lock)
+        locks = set(np.unique(part.rows["key"]).tolist())
+        self.stood.append((locks, {(name, key) for name in fallen for key in fallen[name]}))
+        self.failing.append(every_acquire_failed(case.history, case.start_ns, case.nodes))
+        until_ns = reader.LAST_NS if part.last else part.until_ns - self.margin_ns
+        again, twice = None, dict[str, PropertyVerdict]()
+        if not part.last:
+            again = self._case(part.rows[part.carried], part.until_ns)
+            twice = self._judged(again)
+            self.asked -= _asked(again)
+        for prop, verdict in verdicts.items():
+            merged = self.merged[prop]
+            merged.count(verdict, +1)
+            if again is not None:
+                merged.count(twice[prop], -1)
+            later = None if again is None else _exercise(again, prop)
+            merged.cover(verdict, _exercise(case, prop), later)
+            self._take(prop, verdict, part, until_ns)
+        self._before_ns = until_ns
+        for one in (case, again):
+            if one is not None:
+                # Its tables refer to it in turn: without this the collector frees them much later.
+                one.memo.clear()
+
+    def relied_too_much(self) -> bool:
+        """Whether a part relied on an assumption about a lock that another part contradicts."""
+        every = {(name, key) for name, by_lock in self.contradicted.items() for key in by_lock}
+        return any(
+            key in locks and (name, key) not in fallen
+            for locks, fallen in self.stood
+            for name, key in every
+        )
+
+    def _case(self, rows: Columns, until_ns: int) -> Case:
+        history = replace(self.base.history, rows=rows)
+        windows = [window for window in self.base.windows if window.from_ns < until_ns]
+        end_ns = min(self.base.end_ns, until_ns)
+        if until_ns == reader.LAST_NS and len(rows):
+            end_ns = max(end_ns, int(rows["t_inv"].max()), int(rows["t_ret"].max()))
+        case = replace(self.base, history=history, windows=windows, end_ns=end_ns, memo={})
+        self.assumptions.assume_contradicted(case, self.elsewhere)
+        return case
+
+    def _judged(self, case: Case) -> dict[str, PropertyVerdict]:
+        return {prop: judge_one(prop, check, case) for prop, check in self.checkers.items()}
+
+    def _take(self, prop: str, verdict: PropertyVerdict, part: Part, until_ns: int) -> None:
+        """Takes over the findings and notes whose rows are all between the last part's margin and
+        this one's."""
+        merged = self.merged[prop]
+        keys = {n: kind for kind, one in verdict.under.items() for n in one.findings}
+        for at, finding in enumerate((*verdict.findings, *verdict.notes)):
+            rows = np.array([row for row in finding.witnesses if row >= 0], np.intp)
+            begun, back = part.rows["t_inv"][rows], part.rows["t_ret"][rows]
+            over = np.where(back == 0, reader.LAST_NS - 1, back)
+            newest = max(finding.t_ns, int(over.max(initial=0)))
+            if not self._before_ns < newest <= until_ns:
+                continue
+            oldest = int(begun.min(initial=finding.t_ns))
+            if prop not in ANY_AGE and (oldest < part.since_ns or part.unsure):
+                merged.unsure += 1
+                continue
+            kept = self._keep(finding, part)
+            key = (finding.kind, finding.lock, kept.witnesses[:1], finding.t_ns)
+            if at < len(verdict.findings):
+                merged.found[key] = kept, keys.get(at, "")
+            else:
+                merged.notes[key] = kept
+
+    def _keep(self, finding: Finding, part: Part) -> Finding:
+        """The finding with places among the rows that are kept for the verdict."""
+        return replace(
+            finding,
+            witnesses=tuple(self._place(row, part) for row in finding.witnesses),
+            spans=tuple((a, b, what, self._place(row, part)) for a, b, what, row in finding.spans),
+            proof=None,
+        )
+
+    def _place(self, row: int, part: Part) -> int:
+        if row < 0:
+            return row
+        number = int(part.numbers[row])
+        if number not in self._numbers:
+            self._numbers[number] = len(self.kept)
+            self.kept.append(part.rows[[row]].copy())
+        return self._numbers[number]
+
+    def numbers(self) -> list[int]:
+        """Of each row that is kept its number in the whole history."""
+        return list(self._numbers)
+
+
+def _asked(case: Case) -> Numbers:
+    """Number of acquires that were granted, refused, and of unknown outcome; without probes."""
+    rows = case.history.rows
+    asked = rows["status"][mask((Op.ACQUIRE, Op.TRY))[rows["f"]]]
+    granted, unknown = asked == Status.OK, (asked == Status.INFO) | (asked == Status.INVOKED)
+    return np.array([granted.sum(), (~granted & ~unknown).sum(), unknown.sum()], np.int64)
+
+
+def _exercise(case: Case, prop: str) -> Exercise | None:
+    found: Exercise | None = case.memo.get("exercises", {}).get(prop)
+    return found
+
+
+def judge_in_parts(
+    run: RunDir,
+    manifest: Manifest,
+    checkers: Mapping[str, Checker],
+    assumptions: Assumptions,
+    most_rows: int = MOST_ROWS,
+    longest_ns: int = LONGEST_NS,
+    margin_ns: int | None = None,
+) -> Judged:
+    """The judged run, without evidence and certificates; UsageError if its files are damaged.
+
+    The parts are judged again if one of them contradicts an assumption that another relied on.
+
+    most_rows    new rows of a part
+    longest_ns   how far back what goes on keeps everything; margin_ns: how long what is over is
+                 kept, None: by what the system promises
+    """
+    own = {prop: check for prop, check in checkers.items() if prop not in WHOLE}
+    own = {prop: check for prop, check in own.items() if prop not in manifest.checkers}
+    elsewhere: Mapping[str, Mapping[int, object]] = {}
+    for _ in range(3):
+        parts, base = _parts(run, manifest, most_rows, longest_ns, margin_ns)
+        judge = _Judge(base, own, assumptions, elsewhere, parts.margin_ns)
+        for part in parts:
+            judge.add(part)
+            del part  # before the next one is read
+        if not judge.relied_too_much():
+            break
+        elsewhere = judge.contradicted
+    return _whole(manifest, checkers, parts, judge)
+
+
+def _parts(
+    run: RunDir, manifest: Manifest, most_rows: int, longest_ns: int, margin_ns: int | None
+) -> tuple[Parts, Case]:
+    """The parts of a run, and its case without rows."""
+    promises, plan = manifest.promises, manifest.plan
+    with files.shaped(run.path):
+        marks, faults = journal.marks(run), journal.faults(run)
+        empty = reader.Recording(
+            history=History(rows=room(MERGED_DTYPE, 0), strings=[""], writers=()),
+            nodes={},
+            states={},
+        )
+        base = case_of(manifest, empty, marks, faults)
+    if margin_ns is None:
+        promised = (promises.recovery_ns, promises.notice_ns, promises.delay_ns, plan.lease_ns)
+        margin_ns = 15 * SECOND + 2 * sum(promised)
+    parts = Parts(
+        directory=run.history,
+        most_rows=most_rows,
+        faults=[(window.from_ns, window.to_ns) for window in base.windows],
+        margin_ns=margin_ns,
+        expires=promises.bound in ("lease", "session"),
+        longest_ns=longest_ns,
+    )
+    nodes = reader.nodes_of(parts.metas)
+    parts.kills = {
+        process: [w.from_ns for w in base.windows if w.traits.kills and node in w.nodes]
+        for process, node in nodes.items()
+    }
+    history = replace(
+        base.history,
+        strings=parts.strings,
+        writers=parts.writers,
+        problems=(*parts.problems, *base.history.problems),
+    )
+    ends = base.end_ns or reader.LAST_NS
+    return parts, replace(
+        base,
+        history=history,
+        nodes=nodes,
+        starved=reader.starved(run.path, None),
+        stop_ns=base.stop_ns or ends,
+        end_ns=ends,
+        asked=tuple(manifest.asks),
+    )
+
+
+def _whole(
+    manifest: Manifest, checkers: Mapping[str, Checker], parts: Parts, judge: _Judge
+) -> Judged:
+    """The judged run of the verdicts of its parts."""
+    doubt = ""
+    if judge.base.history.problems:
+        doubt = f"the history may be incomplete: {judge.base.history.problems[0]}"
+    elif judge.late:
+        who = "1 attempt went on after it had" if judge.late == 1 else ""
+        doubt = (
+            f"{who or f'{judge.late} attempts went on after they had'} been over for"
+            f" {judge.margin_ns // SECOND} s: judge the history at once, on a larger machine"
+        )
+    verdicts = [
+        judge.merged[prop].verdict(prop, judge.parts, doubt)
+        if prop in judge.merged
+        else PropertyVerdict(
+            property=prop,
+            verdict=Verdict.UNKNOWN,
+            reason="it compares rows of the whole run, which was judged in parts",
+        )
+        for prop in checkers
+    ]
+    rows = stacked(MERGED_DTYPE, judge.kept) if judge.kept else room(MERGED_DTYPE, 0)
+    case = replace(judge.base, history=replace(judge.base.history, rows=rows), memo={})
+    failing = judge.failing[0] if all(judge.failing) else ""
+    judged = judged_of(manifest, case, verdicts, failing)
+    numbers = judge.numbers()
+    granted, refused, unknown = judge.asked.tolist()
+    asked = Asked(
+        asked=sum(judge.asked.tolist()), granted=granted, refused=refused, unknown=unknown
+    )
+    return replace(
+        judged,
+        verdicts=tuple(
+            replace(
+                row,
+                findings=tuple(_numbered(one, numbers) for one in row.findings),
+                notes=tuple(_numbered(one, numbers) for one in row.notes),
+            )
+            for row in judged.verdicts
+        ),
+        in_parts=InParts(parts=judge.parts, rows=parts.seen, kept=parts.kept, unsure=parts.unsure),
+        evidence=Evidence(acquire=asked),
+        verified=Verified(why="the run was judged in parts"),
+    )
+
+
+def _numbered(shown: Shown, numbers: Sequence[int]) -> Shown:
+    """With the numbers that its rows have in the whole history."""
+    events = tuple(replace(event, row=numbers[event.row]) for event in shown.witnesses)
+    return replace(shown, witnesses=events)

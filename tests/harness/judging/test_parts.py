@@ -1,0 +1,204 @@
+"""A run judged in parts: the verdicts, counts and findings are those of the whole history."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from holdfast import catalogue
+from holdfast.commands import main
+from holdfast.engine.checkers import with_named
+from holdfast.engine.runner import judge_run
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.loading import load
+from holdfast.harness.core.operations import ROW_BYTES, Op, Status
+from holdfast.harness.core.verdict import Verdict
+from holdfast.harness.history import reader
+from holdfast.harness.history.parts import Parts
+from holdfast.harness.history.reader import ROW_DTYPE
+from holdfast.harness.judging.parts import WHOLE, judge_in_parts
+from holdfast.harness.recording.segments import HEADER_BYTES
+from holdfast.harness.runs.directory import RunDir
+from holdfast.harness.verdicts.judged import Judged, Judgement
+
+RUNS: dict[str, tuple[str, ...]] = {
+    "calm": (),
+    "faults": ("--nemesis", "kill,partition", "--locks", "2"),
+    "owners that outlive their lease": (
+        "--nemesis",
+        "pause:target=holder",
+        "--workload",
+        "renewal",
+    ),
+    "tokens out of order": ("--system", "majority", "--nemesis", "kill", "--locks", "2"),
+    "tokens that begin again": ("--system", "single", "--nemesis", "kill"),
+    "stale writes": ("--system", "redlock", "--nemesis", "clock:step=60s,pause"),
+    "queries": ("--workload", "queries", "--mutant", "stale-metadata"),
+    "two owners": ("--nemesis", "pause:target=holder,partition", "--mutant", "early-expiry"),
+    "a wrong assumption": ("--system", "majority", "--mutant", "wide-quorum"),
+}
+QUICK = ("faults", "two owners")
+MARGIN_NS, LONGEST_NS = 3 * SECOND, 6 * SECOND
+"""Short, so that a run of 15 s has to drop rows."""
+MOST_ROWS = 250
+
+
+@dataclass(frozen=True, slots=True)
+class Both:
+    """A run judged at once and in parts."""
+
+    whole: Judged
+    parts: Judged
+
+    def rows(self) -> list[tuple[Judgement, Judgement]]:
+        """Per property that parts can judge."""
+        pairs = zip(self.whole.verdicts, self.parts.verdicts, strict=True)
+        return [(a, b) for a, b in pairs if a.property not in WHOLE]
+
+
+def simulated(folder: Path, *words: str, time: str = "15s", seed: int = 3) -> RunDir:
+    argv = ["run", "--backend", "sim", "--lease", "500ms", "--clients", "4", "--time", time]
+    with pytest.raises(SystemExit):
+        main([*argv, *words, "--seed", str(seed), "--out", str(folder)])
+    return RunDir((folder / "latest").resolve())
+
+
+def judged_in_parts(run: RunDir, most_rows: int = MOST_ROWS) -> Judged:
+    manifest, checkers = with_named(run.read_manifest(), (), run.own)
+    rules = load(catalogue.ASSUMPTIONS)
+    return judge_in_parts(run, manifest, checkers, rules, most_rows, LONGEST_NS, MARGIN_NS)
+
+
+def both(run: RunDir) -> Both:
+    return Both(judge_run(run), judged_in_parts(run))
+
+
+def shown(row: Judgement) -> set[tuple[str, str, int, tuple[int, ...]]]:
+    """The findings of a property: kind, lock, time, and numbers of the witnesses."""
+    return {
+        (one.kind, one.lock, one.t_ns, tuple(event.row for event in one.witnesses))
+        for one in row.findings
+    }
+
+
+@pytest.mark.parametrize(
+    "name",
+    [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in RUNS if name not in QUICK)],
+)
+def test_the_parts_say_what_the_whole_says(name: str, tmp_path: Path) -> None:
+    told = both(simulated(tmp_path, *RUNS[name]))
+    assert told.parts.in_parts is not None and told.parts.in_parts.parts > 5
+    assert told.parts.in_parts.kept < told.parts.in_parts.rows
+    assert told.parts.evidence.acquire == told.whole.evidence.acquire
+    for whole, parts in told.rows():
+        assert (parts.property, parts.verdict) == (whole.property, whole.verdict), parts.reason
+        assert parts.exercised == whole.exercised, whole.property
+        assert {k: u.verdict for k, u in parts.under.items()} == {
+            k: u.verdict for k, u in whole.under.items()
+        }
+        if parts.property != "token-order":
+            assert shown(parts) == shown(whole)
+    assert (told.parts.verdict, told.parts.exit_code) == (told.whole.verdict, told.whole.exit_code)
+
+
+def test_one_part_is_the_whole(tmp_path: Path) -> None:
+    run = simulated(tmp_path, *RUNS["two owners"], time="5s")
+    whole, once = judge_run(run), judged_in_parts(run, 1 << 30)
+    assert once.in_parts is not None and once.in_parts.parts == 1
+    for a, b in zip(whole.verdicts, once.verdicts, strict=True):
+        if a.property not in WHOLE:
+            assert (a.verdict, a.exercised, shown(a)) == (b.verdict, b.exercised, shown(b))
+
+
+def test_properties_that_compare_rows_at_any_distance_are_unknown(tmp_path: Path) -> None:
+    run = simulated(tmp_path, "--workload", "lost-update", time="5s")
+    words = {row.property: row for row in judged_in_parts(run).verdicts}
+    assert words["no-lost-update"].verdict is Verdict.UNKNOWN
+    assert "compares rows of the whole run" in words["no-lost-update"].reason
+
+
+def test_an_attempt_that_goes_on_after_it_was_dropped_leaves_nothing_sure(tmp_path: Path) -> None:
+    run = simulated(tmp_path)
+    assert Verdict.HOLDS in {row.verdict for row in judged_in_parts(run).verdicts}
+    path = next(run.history.glob("c1.seg"))
+    data = bytearray(path.read_bytes())
+    rows = np.frombuffer(data, ROW_DTYPE, offset=HEADER_BYTES)
+    releases = np.flatnonzero((rows["f"] == Op.RELEASE) & (rows["status"] == Status.OK))
+    # Its last release is said to be of its first attempt, which ended long before.
+    rows["attempt"][releases[-1]] = rows["attempt"][releases[0]]
+    path.write_bytes(data)
+    judged = judged_in_parts(run)
+    assert Verdict.HOLDS not in {row.verdict for row in judged.verdicts}
+    reasons = [row.reason for row in judged.verdicts if row.verdict is Verdict.UNKNOWN]
+    assert any("1 attempt went on after it had been over" in reason for reason in reasons)
+
+
+def test_a_part_begins_with_what_goes_on(tmp_path: Path) -> None:
+    """Each row is new in one part, and what a part takes over is what the one before it kept."""
+    run = simulated(tmp_path, "--nemesis", "kill")
+    whole = reader.load(run.history).history.rows
+    parts = Parts(
+        directory=run.history, most_rows=MOST_ROWS, faults=[], margin_ns=SECOND, expires=True
+    )
+    new, carried = list[int](), set[int]()
+    for part in parts:
+        numbers = part.numbers.tolist()
+        assert set(numbers) & set(new) == carried
+        new += [number for number in numbers if number not in carried]
+        carried = set(part.numbers[part.carried].tolist())
+        assert (part.rows["t_inv"] < part.until_ns).all()
+        assert (part.rows["t_ret"] < part.until_ns).all()
+        assert (part.rows["t_inv"] == whole["t_inv"][part.numbers]).all()
+    # A notice is new in the part in which it was received, which is later than its row's place.
+    assert sorted(new) == list(range(len(whole)))
+
+
+def test_rows_that_are_not_in_order_of_time_are_refused(tmp_path: Path) -> None:
+    run = simulated(tmp_path)
+    path = next(run.history.glob("c1.seg"))
+    data = bytearray(path.read_bytes())
+    rows = np.frombuffer(data, ROW_DTYPE, offset=HEADER_BYTES)
+    rows[-1]["t_inv"] = rows[0]["t_inv"]
+    path.write_bytes(data)
+    with pytest.raises(UsageError, match="not in order of time"):
+        judged_in_parts(run, 100)
+
+
+def test_a_segment_that_lacks_rows_is_refused(tmp_path: Path) -> None:
+    run = simulated(tmp_path, time="5s")
+    path = next(run.history.glob("c1.seg"))
+    path.write_bytes(path.read_bytes()[: -3 * ROW_BYTES])
+    with pytest.raises(UsageError, match=r"rows that its writer recorded; copy the run"):
+        judged_in_parts(run)
+
+
+def test_check_judges_in_parts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = simulated(tmp_path, time="5s")
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as ended:
+        main(["check", str(run.path), "--in-parts", "100", "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert told["in_parts"]["parts"] > 3 and told["exit_code"] == ended.value.code
+    assert told["verified"]["why"] == "the run was judged in parts"
+    with pytest.raises(SystemExit):
+        main(["check", str(run.path), "--in-parts", "100"])
+    page = (run.path / "report.html").read_text()
+    assert "durations, rates and logs were not measured" in page
+    assert "rows were judged in" in " ".join(capsys.readouterr().out.split())
+
+
+def test_what_does_not_fit_in_memory_is_judged_in_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = simulated(tmp_path, time="5s")
+    monkeypatch.setattr(os, "sysconf", lambda name: 1)
+    judged = judge_run(run)
+    assert judged.in_parts is not None and judged.in_parts.rows > 500
+    with pytest.raises(UsageError, match="holdfast check judges it in parts"):
+        reader.load(run.history)
