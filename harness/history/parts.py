@@ -118,6 +118,7 @@ class Parts:
     kills       when the clients of a process were killed, ns
     expires     whether a lease or session ends the hold of a client that does nothing
     longest_ns  how far back a call, a fault or a hold that goes on keeps everything
+    total       rows of all segments, those never begun included
     seen        rows read so far; kept: largest number of rows that one part took over
     unsure      attempts of unknown outcome that were dropped
     since_ns    everything that went on since then is in the next part too
@@ -138,6 +139,7 @@ class Parts:
     kept: int = 0
     unsure: int = 0
     since_ns: int = -1
+    total: int = 0
     _all: list[_Writer] = field(default_factory=list)
     _over: dict[int, Bools] = field(default_factory=dict)
 
@@ -154,6 +156,7 @@ class Parts:
             texts = table.add(reader.read_strings(self.directory / f"{writer}.strings"))
             one = _Writer(len(metas), headers, texts, headers[0].stamps_ns)
             metas[writer] = headers[0].meta
+            self.total += sum(map(reader.at_most, headers))
             self._all.append(one)
         self.strings, self.writers, self.metas = table.strings, tuple(metas), metas
 

@@ -202,7 +202,7 @@ def load(directory: Path) -> Recording:
     metas, states, problems = {}, {}, []
     # What is read goes straight to its place: parts that are joined later take as much once more.
     every = chain.from_iterable(found.values())
-    space, bounds = room(MERGED_DTYPE, sum(map(_at_most, every))), [0]
+    space, bounds = room(MERGED_DTYPE, sum(map(at_most, every))), [0]
     for number, (writer, headers) in enumerate(found.items()):
         problems += gaps(writer, headers)
         numbers = table.add(read_strings(directory / f"{writer}.strings"))
@@ -242,7 +242,7 @@ def by_writer(directory: Path) -> dict[str, list[Header]]:
     return found
 
 
-def _at_most(header: Header) -> int:
+def at_most(header: Header) -> int:
     """Number of rows that a segment can have, by its size."""
     return max(0, header.bytes - HEADER_BYTES) // ROW_BYTES
 

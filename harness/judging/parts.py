@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -56,6 +56,20 @@ class Assumptions(Protocol):
 
     asked_and_contradicted: Callable[[Case], Mapping[str, Mapping[int, object]]]
     assume_contradicted: Callable[[Case, Mapping[str, Mapping[int, object]]], None]
+
+
+class SoFar(NamedTuple):
+    """How far a history has been judged.
+
+    rows       of `total` at most
+    until_ns   how far that is, from the start of the workload
+    findings   so far, promised or not
+    """
+
+    rows: int
+    total: int
+    until_ns: int
+    findings: int
 
 
 class _Judge:
@@ -209,6 +223,7 @@ def judge_in_parts(
     most_rows: int = MOST_ROWS,
     longest_ns: int = LONGEST_NS,
     margin_ns: int | None = None,
+    tell: Callable[[SoFar], None] = lambda far: None,
 ) -> Judged:
     """The judged run, without evidence and certificates; UsageError if its files are damaged.
 
@@ -217,6 +232,7 @@ def judge_in_parts(
     most_rows    new rows of a part
     longest_ns   how far back what goes on keeps everything; margin_ns: how long what is over is
                  kept, None: by what the system promises
+    tell         is called after each part but the last
     """
     own = {prop: check for prop, check in checkers.items() if prop not in WHOLE}
     own = {prop: check for prop, check in own.items() if prop not in manifest.checkers}
@@ -226,6 +242,10 @@ def judge_in_parts(
         judge = _Judge(base, own, assumptions, elsewhere, parts.margin_ns)
         for part in parts:
             judge.add(part)
+            if not part.last:
+                found = sum(len(one.found) for one in judge.merged.values())
+                at_ns = part.until_ns - base.start_ns
+                tell(SoFar(rows=parts.seen, total=parts.total, until_ns=at_ns, findings=found))
             del part  # before the next one is read
         if not judge.relied_too_much():
             break

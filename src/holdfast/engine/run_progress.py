@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
     from holdfast.engine.live_verdicts import Violation
+    from holdfast.harness.judging.parts import SoFar
 
 
 class RunProgress:
@@ -76,6 +77,26 @@ class RunProgress:
     def close(self) -> None:
         if self._bar is not None:
             self._bar[0].stop()
+
+
+def parts_told() -> Callable[[SoFar], None]:
+    """Shows how far a history has been judged, now and then. With a partial verdict: what was found
+    up to there stays found, unless a later part contradicts what its system declares."""
+    told_s = time.monotonic()
+
+    def tell(far: SoFar) -> None:
+        nonlocal told_s
+        if time.monotonic() - told_s < RunProgress.EVERY_S:
+            return
+        told_s = time.monotonic()
+        found = "no violation" if not far.findings else f"{far.findings:,} violations"
+        click.echo(
+            f"  judged {far.rows:,} of at most {far.total:,} rows, to"
+            f" {far.until_ns / SECOND:,.0f} s of the run: {found} so far",
+            err=True,
+        )
+
+    return tell
 
 
 def so_far(violation: Violation, *, ends: bool) -> str:

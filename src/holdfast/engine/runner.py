@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import click
 
 from holdfast import catalogue
+from holdfast.engine import run_progress
 from holdfast.engine.run_progress import RunProgress, so_far
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import EnvironmentFailed, HoldfastError, UsageError
@@ -60,7 +61,9 @@ def judge_run(run: RunDir, checkers: Sequence[str] = (), in_parts: int = 0) -> J
     orders = bytearray()
     if in_parts or too_large(run.history):
         rules = load(catalogue.ASSUMPTIONS)
-        verdicts = judge_in_parts(run, manifest, found, rules, in_parts or MOST_ROWS)
+        verdicts = judge_in_parts(
+            run, manifest, found, rules, in_parts or MOST_ROWS, tell=run_progress.parts_told()
+        )
     else:
         verdicts = judge(run, manifest, found, load(catalogue.EVIDENCE), orders)
         gc.collect()  # The history's own caches refer to it; the verifier reads the rows once more.

@@ -13,7 +13,8 @@ import pytest
 from holdfast import catalogue
 from holdfast.commands import main
 from holdfast.engine.checkers import with_named
-from holdfast.engine.runner import judge_run
+from holdfast.engine.run_progress import RunProgress
+from holdfast.engine.runner import judge_run, report_run
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
@@ -193,6 +194,18 @@ def test_check_judges_in_parts(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "rows were judged in" in " ".join(capsys.readouterr().out.split())
 
 
+def test_what_was_judged_so_far_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = simulated(tmp_path, *RUNS["two owners"], time="5s")
+    monkeypatch.setattr(RunProgress, "EVERY_S", 0)
+    judge_run(run, in_parts=200)
+    lines = [line for line in capsys.readouterr().err.splitlines() if "judged" in line]
+    far = [int(line.split()[1].replace(",", "")) for line in lines]
+    assert len(far) > 1 and far == sorted(far)
+    assert "rows, to" in lines[0] and lines[0].endswith("so far")
+
+
 def test_what_does_not_fit_in_memory_is_judged_in_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -200,5 +213,8 @@ def test_what_does_not_fit_in_memory_is_judged_in_parts(
     monkeypatch.setattr(os, "sysconf", lambda name: 1)
     judged = judge_run(run)
     assert judged.in_parts is not None and judged.in_parts.rows > 500
+    page = Path(report_run(run, judged)).read_text()
+    assert "durations, rates and logs were not measured" in page
+    assert "more than a quarter" in page
     with pytest.raises(UsageError, match="holdfast check judges it in parts"):
         reader.load(run.history)
