@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from benchmarks.peak import peak_mib
 from benchmarks.run_directory import Shape, write
 
 from holdfast.engine.runner import judge_run
@@ -32,7 +32,7 @@ def measured(path: Path) -> dict[str, object]:
     begun = time.process_time_ns()
     verdicts = judge_run(RunDir(path))
     spent = (time.process_time_ns() - begun) / 1e6
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    peak = peak_mib()
     stamps = np.random.default_rng(1).permutation(load(RunDir(path).history).history.rows["t_inv"])
     begun = time.process_time_ns()
     np.sort(stamps)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from benchmarks.peak import peak_mib
 from benchmarks.run_directory import START_NS, Shape, write
 
 from holdfast.engine.runner import judge_run
@@ -70,7 +70,7 @@ def measured(path: Path, rows: int) -> dict[str, object]:
     assert judged.in_parts is not None
     return {
         "cpu_s": spent,
-        "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10,
+        "peak": peak_mib(),
         "rows": judged.in_parts.rows,
         "parts": judged.in_parts.parts,
         "kept": judged.in_parts.kept,

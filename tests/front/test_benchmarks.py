@@ -35,6 +35,7 @@ ON_REAL_PARTS: dict[str, tuple[str, ...]] = {
     "server_record": ("redis", "--runs", "1", "--seconds", "4"),
 }
 ELSEWHERE = {
+    "peak": "is what two of them measure by",
     "run_directory": "makes what the others measure",
     "verifying": "tests/harness/verification/test_verify.py runs it",
     "frozen_holder": "80 minutes for all rows; tests/front/test_system_calls.py runs its plan",
