@@ -5,29 +5,19 @@ from __future__ import annotations
 from holdfast.checkers.facts.distribution import dist
 from holdfast.checkers.holds.history_index import column, rows_of, took
 from holdfast.harness.core.case import Case
-from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.core.pace import due, too_few
 from holdfast.harness.verdicts.evidence import Pace
-
-ENOUGH = 0.9
 
 
 def planned(case: Case) -> int:
     """Number of acquires due from start to stop; 0 without a rate."""
-    rate = int(case.options.get("rate", "0"))
-    return rate * (case.stop_ns - case.start_ns) // SECOND
+    return due(case.options, case.stop_ns - case.start_ns)
 
 
 def too_slow(case: Case) -> str | None:
     """Why the run does not show the planned load, None if it does."""
-    wanted = planned(case)
-    issued = len(rows_of(case, Op.ACQUIRE, Op.TRY))
-    if issued >= ENOUGH * wanted:
-        return None
-    return (
-        f"driven at {issued / wanted:.0%} of the planned rate, {issued} of {wanted} acquires:"
-        " more clients, more cores or a lower --rate"
-    )
+    return too_few(len(rows_of(case, Op.ACQUIRE, Op.TRY)), planned(case))
 
 
 def pace(case: Case) -> Pace:

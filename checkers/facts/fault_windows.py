@@ -45,11 +45,19 @@ def _kind(case: Case, kind: str, work: _Work) -> Met:
     counts = {f"{kind} windows": len(met), f"{kind} windows without effect": 0}
     counts[f"{kind} windows without effect"] = len(windows) - len(effective)
     if not effective:
-        return Met(counts=counts, missing=(f"no {kind} took effect: 0 of {len(windows)}",))
+        unmet = {"effect": f"no {kind} took effect: 0 of {len(windows)}"}
+        return Met(counts=counts, unmet=unmet)
     if not met:
-        missing = f"no {kind} of the holder found it holding: 0 of {len(effective)}"
-        return Met(counts=counts, missing=(missing,))
-    return Met(counts=counts, missing=tuple(_unmet(case, kind, met, work)))
+        unmet = {"target": f"no {kind} of the holder found it holding: 0 of {len(effective)}"}
+        return Met(counts=counts, unmet=unmet)
+    # Of a part of a run: a window before it shows no grants, for their rows are not in it.
+    recent = [window for window in met if window.to_ns >= case.memo.get("part since", -1)]
+    open_to_grants = [window for window in recent if _can_grant(case, window)]
+    return Met(
+        counts=counts,
+        unmet=_unmet(kind, met, open_to_grants, work),
+        vacuous=frozenset() if open_to_grants else frozenset({"grant"}),
+    )
 
 
 def held_at_bite(case: Case, window: Window) -> bool:
@@ -92,22 +100,23 @@ def _work(case: Case) -> _Work:
     return work
 
 
-def _unmet(case: Case, kind: str, met: Sequence[Window], work: _Work) -> list[str]:
-    missing = []
+def _unmet(
+    kind: str, met: Sequence[Window], open_to_grants: Sequence[Window], work: _Work
+) -> dict[str, str]:
+    missing = {}
     n = len(met)
     if not any(work.asked_in(window) for window in met):
-        missing.append(f"no acquire was in flight during a {kind}: 0 in {n} windows")
+        missing["asked"] = f"no acquire was in flight during a {kind}: 0 in {n} windows"
     if not any(work.held_at(w.from_ns) or work.held_at(w.to_ns) for w in met):
-        missing.append(f"no hold was open when a {kind} began or ended: 0 of {n} windows")
-    open_to_grants = [window for window in met if _can_grant(case, window)]
+        missing["edge"] = f"no hold was open when a {kind} began or ended: 0 of {n} windows"
     if open_to_grants and not any(work.grants_in(w.from_ns, w.to_ns) for w in open_to_grants):
-        missing.append(
+        missing["grant"] = (
             f"no grant during a {kind}, although a majority of the servers was unaffected:"
             f" 0 in {len(open_to_grants)} windows"
         )
     last_heal_ns = max(window.to_ns for window in met)
     if not work.grants_in(last_heal_ns + 1, INF - 1):
-        missing.append(f"no grant after the last {kind} had healed")
+        missing["after"] = f"no grant after the last {kind} had healed"
     return missing
 
 

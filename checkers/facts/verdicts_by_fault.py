@@ -8,7 +8,7 @@ several.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -19,10 +19,20 @@ from holdfast.harness.core.verdict import CALM, Finding, Under, Verdict
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Met:
-    """Coverage by the windows of one kind of fault. missing: why it does not suffice."""
+    """Coverage by the windows of one kind of fault.
+
+    unmet    condition -> why it is not met; with "effect" or "target" the others were not looked at
+    vacuous  conditions that no window had to meet
+    """
 
     counts: Mapping[str, int]
-    missing: tuple[str, ...]
+    unmet: Mapping[str, str] = field(default_factory=dict)
+    vacuous: frozenset[str] = frozenset()
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Why it does not suffice."""
+        return tuple(self.unmet.values())
 
 
 def under(
@@ -45,7 +55,7 @@ def under(
         )
         for key, places in found.items()
     }
-    kinds: Mapping[str, Met] = met or {CALM: Met(counts={}, missing=())}
+    kinds: Mapping[str, Met] = met or {CALM: Met(counts={})}
     for kind, windows in kinds.items():
         if kind in told:
             continue

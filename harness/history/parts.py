@@ -50,7 +50,8 @@ class Part:
     until_ns   its end; INF in the last one
     late       how many of its attempts were dropped before it, and have more rows now
     unsure     how many attempts of unknown outcome were dropped before it
-    since_ns   everything that went on since then is in it; -1 in the first
+    since_ns   everything that went on since then is in it; -1 in the first; next_since_ns: in the
+               next part
     """
 
     rows: Columns
@@ -60,6 +61,7 @@ class Part:
     late: int
     unsure: int
     since_ns: int
+    next_since_ns: int
 
     @property
     def last(self) -> bool:
@@ -188,6 +190,7 @@ class Parts:
             yield Part(
                 rows=cut, numbers=given, carried=carried, until_ns=until_ns, late=late,
                 unsure=unsure, since_ns=since_ns,
+                next_since_ns=self.since_ns,
             )  # fmt: skip
             del cut, given, carried
 

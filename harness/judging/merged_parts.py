@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -21,9 +21,6 @@ LARGEST = frozenset(
 """Counts that are a maximum, or whether there is one, and not a sum."""
 
 
-OPEN = "it was exercised in rows only that two parts have"
-
-
 COUNTS = re.compile(r"\d+(?= (?:of|in) \d)|(?<= of )\d+|(?<=\d in )\d+")
 """The counts in a reason: 0 of 7, 0 in 3 windows."""
 
@@ -39,14 +36,53 @@ class Exercise(Protocol):
 
 
 class _Met(Protocol):
-    missing: tuple[str, ...]
+    unmet: Mapping[str, str]
+    vacuous: frozenset[str]
+
+
+LATER = ("asked", "edge", "grant", "after")
+"""Conditions of a kind of fault that are looked at only if a window took effect and, aimed at the
+holder, found it holding."""
+
+
+@dataclass(slots=True)
+class _Covered:
+    """Which of several conditions the rows of some part met.
+
+    met      those that a part met in rows that the next part has no more
+    lacks    why parts did not meet the others
+    """
+
+    met: set[str] = field(default_factory=set)
+    lacks: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def add(self, part: Mapping[str, tuple[str, ...]], met: set[str], again: set[str]) -> None:
+        """One part. part: what it lacks; met: what it meets, again: in rows that the next part has.
+
+        These do not count yet: what looks like a wait behind another at the end of a part may turn
+        out to be none. If it is one, the next part meets it too, and the last has no next one.
+        """
+        self.met |= met - again
+        for what, reasons in part.items():
+            known = self.lacks.get(what)
+            self.lacks[what] = reasons if known is None else _summed(known, reasons, +1)
+
+    def less(self, again: Mapping[str, tuple[str, ...]]) -> None:
+        """Takes off the counts of the rows that the next part has too."""
+        for what, reasons in again.items():
+            if what in self.lacks:
+                self.lacks[what] = _summed(self.lacks[what], reasons, -1)
+
+    def missing(self) -> list[str]:
+        """Why it does not suffice, empty if it does."""
+        return [why for what, each in self.lacks.items() if what not in self.met for why in each]
 
 
 @dataclass(slots=True)
 class Merged:
     """One property over all parts so far.
 
-    lacks, kinds   per need and per kind of fault what the first part lacked, () if a part met it
+    needs, kinds   the needs of the property, and the conditions of each kind of fault
     doubts         what speaks against HOLDS in any part
     found          by what makes a finding the same in two parts: it, and the key of its faults
     unsure         findings that may rest on rows that no part has
@@ -54,8 +90,8 @@ class Merged:
 
     counts: dict[str, int] = field(default_factory=dict)
     under_counts: dict[str, dict[str, int]] = field(default_factory=dict)
-    lacks: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    kinds: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    needs: _Covered = field(default_factory=_Covered)
+    kinds: dict[str, _Covered] = field(default_factory=dict)
     doubts: dict[str, None] = field(default_factory=dict)
     aside: str = ""
     unproved: str = ""
@@ -69,19 +105,35 @@ class Merged:
         for kind, one in verdict.under.items():
             _add(self.under_counts.setdefault(kind, {}), one.exercised, sign)
 
-    def cover(self, verdict: PropertyVerdict, met: Exercise | None, again: Exercise | None) -> None:
+    def cover(
+        self,
+        verdict: PropertyVerdict,
+        met: Exercise | None,
+        again: Exercise | None,
+        to_come: Collection[str],
+    ) -> None:
         """What one part exercised counts for the whole run, what it lacks only if all lack it.
 
-        again: what is exercised by the rows that the next part has too. It does not count yet: what
-        looks like a wait behind another at the end of a part may turn out to be none.
+        again     what is exercised by the rows that the next part has too, None for the last
+        to_come   kinds of fault of which a window begins after the part: there is no grant yet
+                  after the last one has healed
         """
         if met is None:
             self.doubts[verdict.reason] = None
             return
-        _cover(self.lacks, _lacks(met), None if again is None else _lacks(again))
-        kinds = {kind: one.missing for kind, one in met.kinds.items()}
-        later = None if again is None else {k: one.missing for k, one in again.kinds.items()}
-        _cover(self.kinds, kinds, later)
+        lacks, soon = _lacks(met), {} if again is None else _lacks(again)
+        self.needs.add(
+            {need: why for need, why in lacks.items() if why},
+            {need for need, why in lacks.items() if not why},
+            {need for need, why in soon.items() if not why},
+        )
+        self.needs.less({need: why for need, why in soon.items() if why})
+        for kind, one in met.kinds.items():
+            covered = self.kinds.setdefault(kind, _Covered())
+            not_yet = {"after"} if kind in to_come else set[str]()
+            later = set[str]() if again is None else _conditions(again.kinds[kind])
+            unmet = {what: (why,) for what, why in one.unmet.items()}
+            covered.add(unmet, _conditions(one) - not_yet, later - not_yet)
         self.doubts.update(dict.fromkeys(met.doubts))
         self.aside = met.aside or self.aside
         if verdict.verdict is Verdict.UNKNOWN and verdict.findings:
@@ -89,8 +141,8 @@ class Merged:
 
     def lacking(self, doubt: str) -> str:
         """Why no kind of fault can be HOLDS, "" if it can."""
-        lacks = (reason for reasons in self.lacks.values() for reason in reasons)
-        return "; ".join(dict.fromkeys(filter(None, (doubt, *self.doubts, *lacks))))
+        reasons = (doubt, *self.doubts, *self.needs.missing())
+        return "; ".join(dict.fromkeys(filter(None, reasons)))
 
     def verdict(self, prop: str, parts: int, doubt: str) -> PropertyVerdict:
         """The verdict of the property. doubt: why none can be HOLDS, whatever was exercised."""
@@ -105,10 +157,11 @@ class Merged:
                 " once, on a larger machine"
             )
         lacking = self.lacking(doubt)
-        uncovered = {kind: lacks for kind, lacks in self.kinds.items() if lacks}
+        missing = {kind: covered.missing() for kind, covered in self.kinds.items()}
+        uncovered = {kind: lacks for kind, lacks in missing.items() if lacks}
         told = f"no violation found in {parts} parts"
         if uncovered:
-            kept = ", ".join(kind for kind, lacks in self.kinds.items() if not lacks)
+            kept = ", ".join(kind for kind in self.kinds if kind not in uncovered)
             why = "; ".join(f"{kind} ({', '.join(lacks)})" for kind, lacks in uncovered.items())
             told += f" under {kept}; not exercised under {why}"
         if places:
@@ -152,7 +205,7 @@ class Merged:
             elif CALM in places:
                 why = "violated without any fault"
             else:
-                why = lacking or "; ".join(self.kinds.get(kind, ()))
+                why = lacking or ("; ".join(self.kinds[kind].missing()) if self.kinds else "")
             told[kind] = Under(
                 verdict=Verdict.UNKNOWN if why else Verdict.HOLDS,
                 reason=why,
@@ -167,22 +220,13 @@ def _lacks(met: Exercise) -> dict[str, tuple[str, ...]]:
     return {**met.needs, "": tuple(reason for reason in met.missing if reason not in shared)}
 
 
-def _cover(
-    known: dict[str, tuple[str, ...]],
-    part: Mapping[str, tuple[str, ...]],
-    later: Mapping[str, tuple[str, ...]] | None,
-) -> None:
-    """Adds what a part lacks to what all before it lacked. later: what the rows lack that the next
-    part has too, None for the last part."""
-    for what, lacks in part.items():
-        before, soon = known.get(what), ("",) if later is None else later[what]
-        if before == () or (not lacks and soon):
-            known[what] = ()
-        elif not lacks or before == (OPEN,):
-            known[what] = (OPEN,)
-        else:
-            total = _summed(before, lacks, +1) if before is not None else lacks
-            known[what] = total if later is None else _summed(total, soon, -1)
+def _conditions(one: _Met) -> set[str]:
+    """The conditions of a kind of fault that are met."""
+    if "effect" in one.unmet:
+        return set()
+    if "target" in one.unmet:
+        return {"effect"}
+    return {"effect", "target", *LATER} - set(one.unmet) - one.vacuous
 
 
 def _summed(reasons: tuple[str, ...], more: tuple[str, ...], sign: int) -> tuple[str, ...]:

@@ -26,13 +26,14 @@ from holdfast.harness.core.case import (
 )
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.core.pace import due, too_few
 from holdfast.harness.core.verdict import Finding, PropertyVerdict, Verdict
 from holdfast.harness.history import reader
 from holdfast.harness.history.call_errors import every_acquire_failed
 from holdfast.harness.history.parts import LONGEST_NS, Part, Parts
 from holdfast.harness.judging.judge import judge_one, judged_of
 from holdfast.harness.judging.merged_parts import Exercise, Merged
-from holdfast.harness.judging.run_case import case_of
+from holdfast.harness.judging.run_case import case_of, options_of
 from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.runs import files, journal
 from holdfast.harness.runs.directory import RunDir
@@ -106,6 +107,7 @@ class _Judge:
         self.parts += 1
         self.late += part.late
         case = self._case(part.rows, part.until_ns)
+        case.memo["part since"] = part.since_ns
         verdicts = self._judged(case)
         self.asked += _asked(case)
         fallen = self.assumptions.asked_and_contradicted(case)
@@ -115,9 +117,11 @@ class _Judge:
         self.stood.append((locks, {(name, key) for name in fallen for key in fallen[name]}))
         self.failing.append(every_acquire_failed(case.history, case.start_ns, case.nodes))
         until_ns = reader.LAST_NS if part.last else part.until_ns - self.margin_ns
+        to_come = {one.do for one in self.base.windows if one.from_ns >= part.until_ns}
         again, twice = None, dict[str, PropertyVerdict]()
         if not part.last:
             again = self._case(part.rows[part.carried], part.until_ns)
+            again.memo["part since"] = part.next_since_ns
             twice = self._judged(again)
             self.asked -= _asked(again)
         for prop, verdict in verdicts.items():
@@ -126,7 +130,7 @@ class _Judge:
             if again is not None:
                 merged.count(twice[prop], -1)
             later = None if again is None else _exercise(again, prop)
-            merged.cover(verdict, _exercise(case, prop), later)
+            merged.cover(verdict, _exercise(case, prop), later, to_come)
             self._take(prop, verdict, part, until_ns)
         self._before_ns = until_ns
         for one in (case, again):
@@ -297,6 +301,8 @@ def _parts(
         stop_ns=base.stop_ns or ends,
         end_ns=ends,
         asked=tuple(manifest.asks),
+        # Whether the planned rate was reached is a question to the whole run.
+        options={name: value for name, value in base.options.items() if name != "rate"},
     )
 
 
@@ -313,13 +319,15 @@ def _whole(
             f"{who or f'{judge.late} attempts went on after they had'} been over for"
             f" {judge.margin_ns // SECOND} s: judge the history at once, on a larger machine"
         )
+    wanted = due(options_of(manifest), judge.base.stop_ns - judge.base.start_ns)
+    doubt = doubt or too_few(int(judge.asked.sum()), wanted) or ""
     verdicts = [
         judge.merged[prop].verdict(prop, judge.parts, doubt)
         if prop in judge.merged
         else PropertyVerdict(
             property=prop,
             verdict=Verdict.UNKNOWN,
-            reason="it compares rows of the whole run, which was judged in parts",
+            reason="it may compare rows of the whole run, which was judged in parts",
         )
         for prop in checkers
     ]

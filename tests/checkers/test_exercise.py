@@ -246,7 +246,7 @@ def test_no_kind_of_fault_holds_where_the_property_may_be_violated(
     of_kinds: tuple[str, ...], problem: str, kind: str, lacks: tuple[str, ...]
 ) -> None:
     kinds = {
-        name.removeprefix("-"): Met(counts={}, missing=("idle",) if name[0] == "-" else ())
+        name.removeprefix("-"): Met(counts={}, unmet={"asked": "idle"} if name[0] == "-" else {})
         for name in of_kinds
     }
     met = Exercise(counts={}, missing=lacks, kinds=kinds)
@@ -278,11 +278,11 @@ def test_no_kind_of_fault_holds_where_the_property_may_be_violated(
 def test_a_run_below_its_planned_rate_exercised_nothing(rate: int, slow: bool) -> None:
     words = " ".join(f"{n}a?@{n} {n}a+{n}@{n + 0.5}" for n in range(10))
     given = case(words, stop_ns=10 * SECOND, options={"rate": str(rate)})
-    assert bool(exercise(given, needs=()).missing) == slow
+    assert bool(exercise(given, needs=()).doubts) == slow
     nine = case(words.replace("9a?@9 9a+9@9.5", ""), stop_ns=10 * SECOND, options={"rate": "1"})
-    assert not exercise(nine, needs=()).missing
+    assert not exercise(nine, needs=()).doubts
     eight = case(words.split(" 8a")[0], stop_ns=10 * SECOND, options={"rate": "1"})
-    (why,) = exercise(eight, needs=()).missing
+    (why,) = exercise(eight, needs=()).doubts
     assert why.startswith("driven at 80% of the planned rate, 8 of 10 acquires")
 
 
