@@ -123,7 +123,9 @@ def in_memory(
     if trace is not None:
         plan, specification = manifest.plan, cast(Specification, load(entry))
         events = iter(trace)
-        departure = specification(events, nodes=plan.nodes, options=manifest.options.system)
+        departure = specification(
+            events, nodes=plan.nodes, options=manifest.options.system, settled=world.settled
+        )
         departed = -1 if departure is None else len(trace) - 1 - sum(1 for _ in events)
     traced_ns = time.process_time_ns()
     written = world.written()

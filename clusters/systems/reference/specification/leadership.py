@@ -59,11 +59,16 @@ class Leader:
     decided  those that were put into the log
     begun    (token, attempt) -> when this leader granted that hold, and in which event
     event    number of the present event of the trace
+    term     the term in which it serves; from_ns: since when; led_ns: when it was last seen to
+             lead: both on the run's clock
     heard    session -> when it last asked; spoke: connection -> sessions that asked on it
     pending  index -> the request that waits for it
     """
 
     event: int = -1
+    term: int = 0
+    from_ns: int = 0
+    led_ns: int = 0
     since_ns: int = 0
     serving: bool = False
     next_ns: int = 0

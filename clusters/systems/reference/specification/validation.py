@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypedDict, cast
 
 from holdfast.clusters.systems.reference.specification import locks
+from holdfast.clusters.systems.reference.specification.convergence import Intervals, find_behind
 from holdfast.clusters.systems.reference.specification.leadership import (
     AT_ONCE,
     Frame,
@@ -24,7 +25,7 @@ from holdfast.clusters.systems.reference.specification.trace import (
     TableView,
     Torn,
 )
-from holdfast.harness.verdicts.departure import Departure
+from holdfast.harness.verdicts.departure import Departure, Settled
 
 
 class Kept(TypedDict, total=False):
@@ -43,6 +44,8 @@ class Validation:
     applied    node -> index of the last command that it applied
     when       node -> (index, event) of each command that it applied, in order
     event      number of the present event of the trace
+    committed  index -> (time on the run's clock, event) at which it was first committed
+    booted     node -> when it last started, on the run's clock
     """
 
     def __init__(self, nodes: int, order: locks.Order, *, delay_ns: int) -> None:
@@ -55,6 +58,8 @@ class Validation:
         self.when: dict[str, list[tuple[int, int]]] = {}
         self.leaders: dict[str, Leader] = {}
         self.event = -1
+        self.committed = [(0, -1)]
+        self.booted: dict[str, int] = {}
 
     def take(self, event: Event) -> None:
         """One event. Departs, if it is not allowed."""
@@ -66,6 +71,7 @@ class Validation:
             self.log.boot(event)
             self.applied[event.node] = self.log.disks[event.node].base
             self.leaders[event.node] = Leader()
+            self.booted[event.node] = event.t_ns
             for done in event.done:
                 self._does(event.node, done)
             return
@@ -73,6 +79,7 @@ class Validation:
         agreed = self.log.agreed
         while len(self.outcomes) < len(agreed):
             self._commit(len(self.outcomes), agreed[len(self.outcomes)])
+            self.committed.append((event.t_ns, self.event))
         leader = self.leaders.setdefault(event.node, Leader())
         if event.leads or leader.pending or event.asked:
             self._leads(event, leader)
@@ -90,6 +97,7 @@ class Validation:
         if event.asked or self.log.fresh:
             leader.proposes(self.log.fresh, event.asked, now_ns)
         if event.leads:
+            leader.led_ns = event.t_ns
             leader.overdue(table, now_ns)
         notices: list[locks.Notice] = []
         first = self.applied.get(node, 0) + 1
@@ -122,6 +130,7 @@ class Validation:
         opens = self.log.made[index, term][1] is None and self.log.leaders.get(term) == event.node
         if opens and event.leads and term == self.log.disks[event.node].term:
             leader.serves(table, event.now_ns, self.delay_ns)
+            leader.term, leader.from_ns = term, event.t_ns
         elif leader.serving:
             leader.applies(table, index, event.now_ns, self.delay_ns)
 
@@ -327,24 +336,37 @@ def described(view: Mapping[str, LockView]) -> str:
 
 
 def validate(
-    events: Iterable[object], *, nodes: int, options: Mapping[str, str]
+    events: Iterable[object],
+    *,
+    nodes: int,
+    options: Mapping[str, str],
+    settled: Settled | None = None,
 ) -> Departure | None:
-    """The first event of a run that is not allowed, None if all are."""
+    """The first event of a run that is not allowed, None if all are, and its end too."""
     order = cast("locks.Order", options.get("queue", "fifo"))
     state = Validation(nodes, order, delay_ns=int(options.get("delay_ms", "0")) * 1_000_000)
     for event in cast("Iterable[Event]", events):
         try:
             state.take(event)
         except Departs as wrong:
-            return Departure(
-                node=event.node,
-                t_ns=event.t_ns,
-                rule=wrong.rule,
-                before=wrong.before,
-                allows=wrong.allows,
-                happened=wrong.happened,
-                began=wrong.began,
-                early_ns=wrong.early_ns,
-                set_by=wrong.set_by if wrong.began >= 0 else "",
-            )
+            return _departure(event.node, event.t_ns, wrong)
+    if settled is not None:
+        intervals = Intervals.of(options, settled)
+        behind = find_behind(state.log, state.leaders, state.committed, state.booted, intervals)
+        if behind is not None:
+            return _departure(*behind)
     return None
+
+
+def _departure(node: str, t_ns: int, wrong: Departs) -> Departure:
+    return Departure(
+        node=node,
+        t_ns=t_ns,
+        rule=wrong.rule,
+        before=wrong.before,
+        allows=wrong.allows,
+        happened=wrong.happened,
+        began=wrong.began,
+        early_ns=wrong.early_ns,
+        set_by=wrong.set_by if wrong.began >= 0 else "",
+    )
