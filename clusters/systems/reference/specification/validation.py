@@ -17,7 +17,6 @@ from holdfast.clusters.systems.reference.specification.leadership import (
 from holdfast.clusters.systems.reference.specification.replication import Departs, Replication
 from holdfast.clusters.systems.reference.specification.trace import (
     Applied,
-    Boot,
     Event,
     LockView,
     SessionView,
@@ -64,28 +63,33 @@ class Validation:
     def take(self, event: Event) -> None:
         """One event. Departs, if it is not allowed."""
         self.event += 1
-        if isinstance(event, Torn):
+        if isinstance(event, Step):
+            self._steps(event)
+        elif isinstance(event, Torn):
             self.log.torn(event)
-            return
-        if isinstance(event, Boot):
+        else:
             self.log.boot(event)
             self.applied[event.node] = self.log.disks[event.node].base
-            self.leaders[event.node] = Leader()
+            self.leaders.pop(event.node, None)
             self.booted[event.node] = event.t_ns
             for done in event.done:
                 self._does(event.node, done)
-            return
+
+    def _steps(self, event: Step) -> None:
         self.log.step(event)
         agreed = self.log.agreed
         while len(self.outcomes) < len(agreed):
             self._commit(len(self.outcomes), agreed[len(self.outcomes)])
             self.committed.append((event.t_ns, self.event))
-        leader = self.leaders.setdefault(event.node, Leader())
-        if event.leads or leader.pending or event.asked:
+        leader = self.leaders.get(event.node)
+        if event.leads or event.asked or (leader is not None and leader.pending):
+            if leader is None:
+                leader = self.leaders[event.node] = Leader()
             self._leads(event, leader)
         else:
             # A leader that was deposed and elected again starts over.
-            self.leaders[event.node] = Leader()
+            if leader is not None:
+                del self.leaders[event.node]
             for done in event.done:
                 self._does(event.node, done)
 
@@ -113,16 +117,17 @@ class Validation:
                 self._at_once(event, table, connection, frame)
             else:
                 self._replies(event, leader, connection, frame, first)
-        late = [n for n in leader.pending if n <= self.applied.get(node, 0) or not event.leads]
-        if late:
+        # Requests are put into the log in the order of its entries.
+        oldest = next(iter(leader.pending), None)
+        if oldest is not None and (oldest <= self.applied.get(node, 0) or not event.leads):
             raise Departs(
                 "a request is answered when it is applied, or when its leader is deposed",
-                f"entry {late[0]} waits for {dict(leader.pending[late[0]].frame)}",
+                f"entry {oldest} waits for {dict(leader.pending[oldest].frame)}",
                 "a reply in this step",
                 "none",
             )
         if not event.leads:
-            self.leaders[node] = Leader()
+            del self.leaders[node]
 
     def _begins(self, event: Step, leader: Leader, index: int) -> None:
         """What begins when a leader applies an entry: its service, or leases and waits."""
@@ -132,7 +137,8 @@ class Validation:
             leader.serves(table, event.now_ns, self.delay_ns)
             leader.term, leader.from_ns = term, event.t_ns
         elif leader.serving:
-            leader.applies(table, index, event.now_ns, self.delay_ns)
+            before = self.outcomes[index - 1].table
+            leader.applies(before, table, index, event.now_ns, self.delay_ns)
 
     def _at_once(self, event: Step, table: locks.Table, connection: int, frame: Frame) -> None:
         """A reply that needs no entry in the log."""
@@ -210,7 +216,9 @@ class Validation:
                 f"applies {index}",
             )
         self.applied[node] = index
-        self.when.setdefault(node, []).append((index, self.event))
+        if node not in self.when:
+            self.when[node] = []
+        self.when[node].append((index, self.event))
         wanted = self.outcomes[index]
         if not matches(wanted.answer, done.answer):
             raise Departs(
@@ -293,7 +301,7 @@ class Validation:
 
 def matches(wanted: Mapping[str, object], found: Mapping[str, object]) -> bool:
     """Whether an answer says what it must; it may say more."""
-    return wanted.items() <= found.items()
+    return wanted == found or wanted.items() <= found.items()
 
 
 def same_session(wanted: locks.Session, told: SessionView) -> bool:
