@@ -32,25 +32,28 @@ def test_validating_a_step_costs_few_calls() -> None:
     assert cost <= VALIDATED * len(events)
 
 
+def done(table: locks.Table, index: int, command: locks.Command) -> locks.Table:
+    return locks.after(table, index, command, order="fifo", delays=False, past={}).table
+
+
 def test_an_applied_entry_costs_nothing_per_lock_that_it_leaves_as_it_is() -> None:
     costs = []
     for others in (1, 50):
-        table = locks.EMPTY
-        held = {"op": "open", "ttl_ns": 10**9}
-        table = locks.after(table, 1, held, order="fifo", delays=False, past={}).table  # type: ignore[arg-type]
+        opened = locks.Command(op="open", ttl_ns=10**9)
+        before, table = locks.EMPTY, done(locks.EMPTY, 1, opened)
         for number in range(others + 1):
-            asked = {"op": "acquire", "session": 1, "seq": number, "done": 0, "owner": "c1"}
-            asked |= {"lock": f"lock-{number}", "attempt": number, "ttl_ns": 5, "wait_ns": -1}
-            before = table
-            outcome = locks.after(
-                before,
-                number + 2,
-                asked,  # type: ignore[arg-type]
-                order="fifo",
-                delays=False,
-                past={},
+            asked = locks.Command(
+                op="acquire",
+                session=1,
+                seq=number,
+                done=0,
+                owner="c1",
+                lock=f"lock-{number}",
+                attempt=number,
+                ttl_ns=5,
+                wait_ns=-1,
             )
-            table = outcome.table
+            before, table = table, done(table, number + 2, asked)
         leader = Leader()
         last = others + 2
         costs.append(calls(lambda: leader.applies(before, table, last, 7, 0)))  # noqa: B023
