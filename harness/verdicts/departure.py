@@ -56,6 +56,21 @@ class Traced:
     why: str = ""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settled:
+    """The end of a simulated run, after all its faults.
+
+    from_ns   from then on no fault was in force, and every server reached every other
+    trip_ns   the most that a message between two servers takes, from the moment at which it is due
+              until its receiver has handled it
+    loss      share of these messages that are lost, 0 to 1
+    """
+
+    from_ns: int
+    trip_ns: int
+    loss: float = 0.0
+
+
 class TraceEvent(Protocol):
     """An event of a trace. t_ns: when, on the run's clock."""
 
@@ -68,8 +83,16 @@ class Unreadable(Exception):
 
 
 class Specification(Protocol):
-    """Whether a trace is one of the specified service: its first departure, None for none."""
+    """Whether a trace is one of the specified service: its first departure, None for none.
+
+    settled   the end of the run, for rules about it; None: it is unknown, or some fault remained
+    """
 
     def __call__(
-        self, events: Iterable[object], *, nodes: int, options: Mapping[str, str]
+        self,
+        events: Iterable[object],
+        *,
+        nodes: int,
+        options: Mapping[str, str],
+        settled: Settled | None = None,
     ) -> Departure | None: ...

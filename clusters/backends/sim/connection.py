@@ -116,6 +116,11 @@ class End:
         """Frames that a cut holds up, in order."""
         return self._waiting
 
+    @property
+    def passes(self) -> bool:
+        """Whether the other end gets what is sent now: both are open, and nothing is held up."""
+        return not (self._closed or self.peer._closed or self._waiting or self._link.cuts)
+
     def get_write_buffer_size(self) -> int:
         """Nothing is ever queued here."""
         return 0
@@ -231,6 +236,7 @@ class End:
             self._retry_later()
             return
         waiting, self._waiting = self._waiting, deque()
+        self._network.delayed_ns = max(self._network.delayed_ns, self._engine.now_ns)
         self._engine.crowded = True
         for frame in waiting:
             self.arrive(frame)

@@ -90,7 +90,7 @@ class Slow:
     """Links on which every frame takes longer; each counts the frames that did."""
 
     def __init__(self, cluster: SimBackend, args: Args) -> None:
-        network = cluster.network
+        network = self._network = cluster.network
         self._by_ns, self._jitter_ns = int(args["by_ns"]), int(args["jitter_ns"])
         self._links: dict[str, tuple[Link, int]] = {}
         for row in args["links"]:
@@ -108,8 +108,11 @@ class Slow:
         return {"effective": late > 0, "slowed": late, "by_ns": self._by_ns, "links": slowed}
 
     def heal(self, others: list[Any]) -> Evidence:
-        """Frames take as long as before."""
+        """Frames take as long as before. Those under way may still arrive late, and in order."""
+        network, now_ns = self._network, self._network.engine.now_ns
         for link, _ in self._links.values():
+            late_ns = now_ns + link.slow_ns + link.jitter_ns
+            network.delayed_ns = max(network.delayed_ns, late_ns)
             link.slow_ns -= self._by_ns
             link.jitter_ns -= self._jitter_ns
         return self.observe()

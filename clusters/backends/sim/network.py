@@ -132,6 +132,9 @@ class Network:
         self.ends: dict[str, dict[End, None]] = {}
         self.disturbances: list[Disturbance] = []
         """what swallows frames between a client and its servers, while it lasts"""
+        self.delayed_ns = 0
+        """the last time at which a frame arrived, or may arrive, that a fault had delayed"""
+        self._routes: dict[tuple[str, str], tuple[int, End]] = {}
 
     def place(self, node: str, address: str, *, server: bool) -> None:
         """A node has an address."""
@@ -143,6 +146,15 @@ class Network:
     def serves(self, node: str) -> bool:
         """Whether the node is a lock server."""
         return node in self._servers
+
+    def settled_ns(self) -> int:
+        """Since when each server has a connection to each other, with no frame held up on any; -1:
+        that is not so now."""
+        pairs = [(one, other) for one in self._servers for other in self._servers if one != other]
+        routes = [self._routes[pair] for pair in pairs if pair in self._routes]
+        if not pairs or len(routes) < len(pairs) or not all(end.passes for _, end in routes):
+            return -1
+        return max(self.delayed_ns, *(opened_ns for opened_ns, _ in routes))
 
     def disturbed(self, source: str, target: str, frame: Any) -> bool:
         """Whether a fault swallows this frame, after which its connection is reset."""
@@ -225,6 +237,9 @@ class Network:
                 return
             protocol = factory()
             ours.begin(protocol)
+            nodes = loop.node, listener.loop.node
+            if self.serves(nodes[0]) and self.serves(nodes[1]):
+                self._routes[nodes] = self.engine.now_ns, ours
             opened.set_result((ours, protocol))
 
         listener.loop.call_soon(lambda: theirs.begin(answering()))

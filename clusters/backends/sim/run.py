@@ -28,6 +28,7 @@ from holdfast.harness.recording.segments import write_closed
 from holdfast.harness.runs import directory
 from holdfast.harness.runs.directory import RunDir
 from holdfast.harness.runs.journal import FaultRow, Mark
+from holdfast.harness.verdicts.departure import Settled
 
 if TYPE_CHECKING:
     from holdfast.harness.history.reader import Written
@@ -44,6 +45,8 @@ class Simulated:
     marks       rows of times.jsonl
     faults      rows of faults.jsonl
     events      callbacks that ran; virtual_ns: how much time passed in the simulated world
+    settled     the end of the run, None if a server was down, a fault was not healed, or servers
+                did not reach each other
     """
 
     recorders: Sequence[SimRecorder]
@@ -51,6 +54,7 @@ class Simulated:
     faults: Sequence[FaultRow]
     events: int
     virtual_ns: int
+    settled: Settled | None = None
 
     @property
     def digest(self) -> str:
@@ -172,11 +176,29 @@ def simulate(
         faults=runtime.faults,
         events=engine.events,
         virtual_ns=engine.now_ns - begun_ns,
+        settled=_settled(backend, runtime),
     )
     loop.dead = True
     backend.close_tasks()
     work[0].result()
     return simulated
+
+
+def _settled(backend: SimBackend, runtime: VirtualRuntime) -> Settled | None:
+    """The end of the run, when time has stopped and before its processes end."""
+    healed = [mark.t_ns for mark in runtime.marks if mark.mark == "stop"]
+    servers = [host for host in backend.hosts.values() if host.node.role == "server"]
+    settled_ns = backend.network.settled_ns()
+    failed = any(row.event == "failed" for row in runtime.faults)
+    if not healed or failed or settled_ns < 0 or not all(host.alive for host in servers):
+        return None
+    weather, sync_ns = backend.network.weather, backend.knobs.sync_ns
+    return Settled(
+        from_ns=max(healed[0], settled_ns),
+        # A sender finishes one sync, then makes what it says durable; so does the receiver.
+        trip_ns=weather.slow_ns + weather.spike_ns + 4 * sync_ns,
+        loss=weather.loss if weather.loose else 0.0,
+    )
 
 
 def _begin(loop: NodeLoop, run: Run) -> list[asyncio.Task[None]]:

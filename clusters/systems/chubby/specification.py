@@ -6,11 +6,16 @@ from collections.abc import Iterable, Mapping
 
 from holdfast.clusters.systems.chubby.options import DEFAULTS
 from holdfast.clusters.systems.reference.specification import validation
-from holdfast.harness.verdicts.departure import Departure
+from holdfast.harness.verdicts.departure import Departure, Settled
 
 
 def validate(
-    events: Iterable[object], *, nodes: int, options: Mapping[str, str]
+    events: Iterable[object],
+    *,
+    nodes: int,
+    options: Mapping[str, str],
+    settled: Settled | None = None,
 ) -> Departure | None:
     """As `validation.validate`."""
-    return validation.validate(events, nodes=nodes, options={**DEFAULTS, **options})
+    given = {**DEFAULTS, **options}
+    return validation.validate(events, nodes=nodes, options=given, settled=settled)

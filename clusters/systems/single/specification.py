@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, cast
 
-from holdfast.harness.verdicts.departure import Departure
+from holdfast.harness.verdicts.departure import Departure, Settled
 
 Frame = Mapping[str, object]
 
@@ -115,9 +115,13 @@ class Server:
 
 
 def validate(
-    events: Iterable[object], *, nodes: int, options: Mapping[str, str]
+    events: Iterable[object],
+    *,
+    nodes: int,
+    options: Mapping[str, str],
+    settled: Settled | None = None,
 ) -> Departure | None:
-    """The first answer that is not allowed, None if all are."""
+    """The first answer that is not allowed, None if all are. No rule is about the end of a run."""
     expires = options.get("leases") != "none"
     servers: dict[str, Server] = {}
     for event in cast("Iterable[Started | Answered]", events):

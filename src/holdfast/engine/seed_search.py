@@ -120,12 +120,18 @@ def in_memory(
     begun_ns = time.process_time_ns()
     world = load(manifest.entries.backend)(manifest, trace=trace, observer=observer)
     ran_ns = time.process_time_ns()
-    departure, departed = None, -1
+    departure, departed, steps = None, -1, 0
     if trace is not None:
         plan, specification = manifest.plan, cast(Specification, load(entry))
         events = iter(trace)
-        departure = specification(events, nodes=plan.nodes, options=manifest.options.system)
+        departure = specification(
+            events, nodes=plan.nodes, options=manifest.options.system, settled=world.settled
+        )
         departed = -1 if departure is None else len(trace) - 1 - sum(1 for _ in events)
+        steps = len(trace)
+        if observer is None:
+            # Now, while it is in no cycle: later it costs the garbage collector more.
+            trace.clear()
     traced_ns = time.process_time_ns()
     written = world.written()
     recording = reader.merge(written)
@@ -144,7 +150,7 @@ def in_memory(
         judge_ns=time.process_time_ns() - traced_ns,
         departure=departure,
         departed=departed,
-        steps=len(trace or ()),
+        steps=steps,
         trace_ns=traced_ns - ran_ns,
     )
 

@@ -154,7 +154,7 @@ class Server:
         disk: Disk | None = None,
         clocks: Mapping[str, Callable[[], int]] = CLOCKS,
         say: Callable[[str], None] = say,
-        watched: Callable[[type[LockNode]], type[LockNode]] | None = None,
+        watched: Callable[[type[LockNode]], Callable[..., LockNode]] | None = None,
     ) -> None:
         self.say = say
         self._name = str(config["name"])

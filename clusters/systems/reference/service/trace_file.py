@@ -86,7 +86,7 @@ class TracedStorage:
 
 def tracing(
     name: str, path: Path, data: Path, now: Callable[[], int]
-) -> tuple[TracedStorage, Callable[[type[LockNode]], type[LockNode]]]:
+) -> tuple[TracedStorage, Callable[[type[LockNode]], Callable[..., LockNode]]]:
     """The disk and the kind of node of a server whose steps are written to a file."""
     tracer = Tracer(name, TraceFile(path).append, now)
     return TracedStorage(Storage(data), tracer), partial(traced, tracer=tracer)

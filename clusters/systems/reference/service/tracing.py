@@ -7,11 +7,13 @@ nothing of this.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from operator import attrgetter
 from random import Random
-from typing import ClassVar, Self
+from typing import cast
 
 from holdfast.clusters.systems.reference.consensus.messages import (
+    Append,
     Appended,
     AskVote,
     Ballot,
@@ -30,6 +32,8 @@ from holdfast.clusters.systems.reference.options import Options
 from holdfast.clusters.systems.reference.service.node import Asked, Effects, Input, LockNode
 from holdfast.clusters.systems.reference.specification import trace
 
+# Access to a member of an enumeration by name costs as much as a call.
+_LEADER = Role.LEADER
 _HOLD = attrgetter("attempt", "token", "session", "ttl_ns", "renewal", "renewals")
 _WAITER = attrgetter("session", "seq", "passed")
 _Told = tuple[
@@ -103,8 +107,9 @@ class Tracer:
     def _said(self, sends: Sequence[tuple[str, Message]]) -> tuple[trace.Said, ...]:
         said = []
         for to, one in sends:
-            kind = type(one)
-            if kind is Appended and isinstance(one, Appended):
+            if type(one) is Append:
+                continue
+            if isinstance(one, Appended):
                 if one.ok and (one.term, one.index) > self._has:
                     self._has = one.term, one.index
                     said.append(trace.Said("has", to, one.term, one.index))
@@ -118,36 +123,49 @@ class Tracer:
 class _TracedLocks(Locks):
     """Locks that tell each command that they apply."""
 
-    tracer: ClassVar[Tracer]
+    tracer: Tracer
 
     def apply(self, index: int, command: Command | None) -> tuple[Answer, list[Event]]:
         answer, events = super().apply(index, command)
         self.tracer.done.append(trace.Applied(index, answer, _locks(self)))
         return answer, events
 
-    @classmethod
-    def load(cls, state: Mapping[str, object]) -> Self:
-        found = super().load(state)
-        assert isinstance(found, cls), "a table is loaded as what it was saved"
+
+class _LocksOf:
+    """Makes the locks of one node, in place of their type."""
+
+    def __init__(self, kind: type[Locks], tracer: Tracer) -> None:
+        self._kind, self._tracer = _traced_locks(kind), tracer
+
+    def __call__(self, *, order: str, delays: bool) -> Locks:
+        return self._told(self._kind(order=order, delays=delays))
+
+    def load(self, state: Mapping[str, object]) -> Locks:
+        """Tells the table that it loads."""
+        found = self._kind.load(state)
         sessions = {
             number: (one.ttl_ns, one.beat, one.done, dict(one.answers), one.busy)
             for number, one in found.sessions.items()
         }
         tokens = found.tokens
-        cls.tracer.done.append(
+        self._tracer.done.append(
             trace.TableView(found.index, _locks(found), sessions, tokens.last, dict(tokens.newest))
         )
-        return found
+        return self._told(found)
+
+    def _told(self, locks: Locks) -> Locks:
+        assert isinstance(locks, _TracedLocks), "a table is loaded as what it was saved"
+        locks.tracer = self._tracer
+        return locks
 
 
 class _TracedNode(LockNode):
     """A node that tells each of its steps."""
 
-    tracer: ClassVar[Tracer]
-
     def __init__(
         self,
         *,
+        tracer: Tracer,
         name: str,
         peers: Sequence[str],
         options: Options,
@@ -155,6 +173,8 @@ class _TracedNode(LockNode):
         durable: Durable,
         now_ns: int,
     ) -> None:
+        self.tracer = tracer
+        self.locks_type = cast("type[Locks]", _LocksOf(self.locks_type, tracer))
         super().__init__(
             name=name, peers=peers, options=options, rng=rng, durable=durable, now_ns=now_ns
         )
@@ -162,7 +182,7 @@ class _TracedNode(LockNode):
 
     def step(self, now_ns: int, inputs: Sequence[Input] = ()) -> Effects:
         effects = super().step(now_ns, inputs)
-        self.tracer.step(now_ns, self.consensus.role is Role.LEADER, inputs, effects)
+        self.tracer.step(now_ns, self.consensus.role is _LEADER, inputs, effects)
         return effects
 
     def _apply(self, now_ns: int, ready: tuple[int, Entry] | Snapshot) -> None:
@@ -170,10 +190,27 @@ class _TracedNode(LockNode):
         super()._apply(now_ns, ready)
 
 
-def traced(kind: type[LockNode], tracer: Tracer) -> type[LockNode]:
-    """The same node, told step by step."""
-    locks = type("Traced", (_TracedLocks, kind.locks_type), {"tracer": tracer})
-    return type("Traced", (_TracedNode, kind), {"tracer": tracer, "locks_type": locks})
+def traced(kind: type[LockNode], tracer: Tracer) -> Callable[..., LockNode]:
+    """Makes the same node, told step by step."""
+    return partial(_traced_node(kind), tracer=tracer)
+
+
+_NODES: dict[type[LockNode], type[_TracedNode]] = {}
+_LOCKS: dict[type[Locks], type[_TracedLocks]] = {}
+"""One type for all nodes of a kind: the interpreter remembers where a type has an attribute, at
+each place that reads it, and forgets where several types come to one place in turns."""
+
+
+def _traced_node(kind: type[LockNode]) -> type[_TracedNode]:
+    if kind not in _NODES:
+        _NODES[kind] = type("Traced", (_TracedNode, kind), {})
+    return _NODES[kind]
+
+
+def _traced_locks(kind: type[Locks]) -> type[_TracedLocks]:
+    if kind not in _LOCKS:
+        _LOCKS[kind] = type("Traced", (_TracedLocks, kind), {})
+    return _LOCKS[kind]
 
 
 def _locks(locks: Locks) -> dict[str, trace.LockView]:

@@ -19,7 +19,7 @@ from typing import NamedTuple, cast
 from holdfast.clusters.systems.reference.specification.locks import (
     FREE,
     Applying,
-    Hold,
+    Lock,
     Notice,
     Table,
 )
@@ -59,11 +59,16 @@ class Leader:
     decided  those that were put into the log
     begun    (token, attempt) -> when this leader granted that hold, and in which event
     event    number of the present event of the trace
+    term     the term in which it serves; from_ns: since when; led_ns: when it was last seen to
+             lead: both on the run's clock
     heard    session -> when it last asked; spoke: connection -> sessions that asked on it
     pending  index -> the request that waits for it
     """
 
     event: int = -1
+    term: int = 0
+    from_ns: int = 0
+    led_ns: int = 0
     since_ns: int = 0
     serving: bool = False
     next_ns: int = 0
@@ -152,15 +157,25 @@ class Leader:
         for key, begun, length in lengths(table, delay_ns):
             self.due[key] = Due(now_ns + length, begun, self.event)
 
-    def applies(self, table: Table, index: int, now_ns: int, delay_ns: int) -> None:
+    def applies(self, before: Table, table: Table, index: int, now_ns: int, delay_ns: int) -> None:
         """It has applied a command: what that began, begins now."""
-        for key, begun, length in lengths(table, delay_ns):
-            if begun == index:
-                self.due[key] = Due(now_ns + length, begun, self.event)
-                self.next_ns = min(self.next_ns, now_ns + length)
-        for hold in _holds(table):
-            if hold.renewed == index and not hold.renewals:
-                self.begun[hold.token, hold.attempt] = now_ns, self.event
+        # A command leaves the parts of the table that it does not change as they are.
+        for name, lock in table.locks.items():
+            if before.locks.get(name) is lock:
+                continue
+            for key, begun, length in _lengths_of(name, lock, delay_ns):
+                self._begins(key, begun, length, index, now_ns)
+            for hold in lock.holds:
+                if hold.renewed == index and not hold.renewals:
+                    self.begun[hold.token, hold.attempt] = now_ns, self.event
+        for number, session in table.sessions.items():
+            if session.beat == index and session.ttl_ns:
+                self._begins(("session", number), index, session.ttl_ns, index, now_ns)
+
+    def _begins(self, key: Key, begun: int, length: int, index: int, now_ns: int) -> None:
+        if begun == index:
+            self.due[key] = Due(now_ns + length, begun, self.event)
+            self.next_ns = min(self.next_ns, now_ns + length)
 
     # What it answers
 
@@ -205,16 +220,20 @@ def about(command: Mapping[str, object]) -> tuple[Key, int]:
 def lengths(table: Table, delay_ns: int) -> Iterator[tuple[Key, int, int]]:
     """All that has a length: its key, the index of what began it, the length."""
     for name, lock in table.locks.items():
-        for hold in lock.holds:
-            yield ("lease", name, hold.token, hold.attempt), hold.renewed, hold.ttl_ns
-        for one in lock.queue:
-            if one.wait_ns >= 0:
-                yield ("wait", one.session, one.seq), one.came, one.wait_ns
-        if lock.closed:
-            yield ("delay", name), lock.closed, delay_ns
+        yield from _lengths_of(name, lock, delay_ns)
     for number, session in table.sessions.items():
         if session.ttl_ns:
             yield ("session", number), session.beat, session.ttl_ns
+
+
+def _lengths_of(name: str, lock: Lock, delay_ns: int) -> Iterator[tuple[Key, int, int]]:
+    for hold in lock.holds:
+        yield ("lease", name, hold.token, hold.attempt), hold.renewed, hold.ttl_ns
+    for one in lock.queue:
+        if one.wait_ns >= 0:
+            yield ("wait", one.session, one.seq), one.came, one.wait_ns
+    if lock.closed:
+        yield ("delay", name), lock.closed, delay_ns
 
 
 def state_of(view: Applying, frame: Frame) -> tuple[list[str], list[Frame]]:
@@ -256,10 +275,6 @@ def tells(frame: Frame, notices: Iterable[Notice], sessions: Mapping[int, None])
 
 def _asks(frame: Frame, command: Mapping[str, object]) -> bool:
     return all(frame.get(name) == value for name, value in command.items())
-
-
-def _holds(table: Table) -> Iterator[Hold]:
-    return (hold for lock in table.locks.values() for hold in lock.holds)
 
 
 def _words(key: Key) -> str:

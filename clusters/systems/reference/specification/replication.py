@@ -69,11 +69,18 @@ class Disk:
         """Index of the last entry."""
         return self.base + len(self.terms)
 
+    @property
+    def end(self) -> tuple[int, int]:
+        """(term, index) of the last entry."""
+        terms = self.terms
+        return (terms[-1] if terms else self.base_term), self.base + len(terms)
+
     def at(self, index: int) -> int:
         """Term of an entry; -1: it is not there."""
-        if index == self.base:
+        after = index - self.base
+        if after == 0:
             return self.base_term
-        return self.terms[index - self.base - 1] if self.base < index <= self.last else -1
+        return self.terms[after - 1] if 0 < after <= len(self.terms) else -1
 
     def __str__(self) -> str:
         vote = self.votes.get(self.term) or "none"
@@ -110,7 +117,10 @@ class Replication:
 
     def disk(self, node: str) -> Disk:
         """A node's disk, empty at first."""
-        return self.disks.setdefault(node, Disk())
+        disk = self.disks.get(node)
+        if disk is None:
+            disk = self.disks[node] = Disk()
+        return disk
 
     # A node starts, saves, or dies in a write
 
@@ -151,7 +161,9 @@ class Replication:
 
     def _saves(self, node: str, saves: tuple[Save, ...]) -> None:
         disk = self.disk(node)
-        disk.ends, disk.covers = [disk.ends[-1]], []
+        if len(disk.ends) > 1:
+            del disk.ends[:-1]
+            disk.covers.clear()
         self.fresh = []
         for save in saves:
             if save.what != "entries":
@@ -161,7 +173,7 @@ class Replication:
             elif save.what == "all":
                 self._replace(disk, save)
                 self.makers.setdefault(save.base, node)
-            disk.ends.append((disk.at(disk.last), disk.last))
+            disk.ends.append(disk.end)
 
     def _ballot(self, node: str, disk: Disk, save: Save) -> None:
         before = disk.votes.get(save.term, "")
@@ -178,8 +190,9 @@ class Replication:
             self.given[save.term, node] = node
 
     def _extend(self, node: str, disk: Disk, save: Save) -> None:
-        if not disk.base < save.first <= disk.last + 1:
-            allows = f"entries from {disk.base + 1} to {disk.last + 1} on"
+        last = disk.last
+        if not disk.base < save.first <= last + 1:
+            allows = f"entries from {disk.base + 1} to {last + 1} on"
             raise Departs("a log has no gaps", str(disk), allows, f"entries from {save.first} on")
         before = disk.at(save.first - 1)
         for index, (term, command) in enumerate(save.entries, save.first):
@@ -194,9 +207,11 @@ class Replication:
                     f"saves {command} there, after one of term {before}",
                 )
             before = term
-        kept = save.first - disk.base - 1
         new = [term for term, _ in save.entries]
-        for index in range(save.first, min(disk.last, len(self.agreed) - 1) + 1):
+        if save.first > last:
+            disk.terms += new
+            return
+        for index in range(save.first, min(last, len(self.agreed) - 1) + 1):
             at = index - save.first
             agreed = self.agreed[index]
             if disk.at(index) == agreed and (at >= len(new) or new[at] != agreed):
@@ -206,7 +221,7 @@ class Replication:
                     f"entries after {index}",
                     f"replaces its entries from {save.first} on",
                 )
-        disk.terms[kept:] = new
+        disk.terms[save.first - disk.base - 1 :] = new
 
     def _makes(
         self, node: str, disk: Disk, index: int, term: int, before: int, command: Command
@@ -296,7 +311,7 @@ class Replication:
                     f"votes for {said.to} in term {said.term}",
                 )
             self.given[said.term, node] = said.to
-        elif said.term == disk.term:
+        elif said.term == disk.term and said.at > disk.base and disk.at(said.at) != said.term:
             self._has(node, disk, said)
 
     def _votes(self, disk: Disk, said: Said, candidate: str, happened: str) -> None:
@@ -307,8 +322,6 @@ class Replication:
     def _has(self, node: str, disk: Disk, said: Said) -> None:
         """An acknowledgement: up to there it has the log of the leader of this term, on disk."""
         own, last = disk.at(said.at), self.longest.get(said.term, 0)
-        if said.at <= disk.base or own == said.term:
-            return
         if own == -1 or own != self._term_in(said.term, last, said.at):
             raise Departs(
                 "an acknowledged entry is on the disk",
@@ -341,11 +354,12 @@ class Replication:
     def _agrees(self, node: str, disk: Disk, top: int) -> None:
         """A leader commits entries that no node had committed."""
         term = disk.at(top)
-        having = sorted(n for n, d in self.disks.items() if d.at(top) == term != -1)
+        having = [name for name, other in self.disks.items() if other.at(top) == term != -1]
         if len(having) < self.majority:
+            there = ", ".join(sorted(having)) or "none"
             raise Departs(
                 "an entry is committed once a majority has it on disk",
-                f"{disk}; entry {top} of term {term} is on disk at {', '.join(having) or 'none'}",
+                f"{disk}; entry {top} of term {term} is on disk at {there}",
                 f"to commit what {self.majority} nodes have",
                 f"commits up to {top}",
             )

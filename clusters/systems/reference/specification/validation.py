@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypedDict, cast
 
 from holdfast.clusters.systems.reference.specification import locks
+from holdfast.clusters.systems.reference.specification.convergence import Intervals, find_behind
 from holdfast.clusters.systems.reference.specification.leadership import (
     AT_ONCE,
     Frame,
@@ -16,7 +17,6 @@ from holdfast.clusters.systems.reference.specification.leadership import (
 from holdfast.clusters.systems.reference.specification.replication import Departs, Replication
 from holdfast.clusters.systems.reference.specification.trace import (
     Applied,
-    Boot,
     Event,
     LockView,
     SessionView,
@@ -24,7 +24,7 @@ from holdfast.clusters.systems.reference.specification.trace import (
     TableView,
     Torn,
 )
-from holdfast.harness.verdicts.departure import Departure
+from holdfast.harness.verdicts.departure import Departure, Settled
 
 
 class Kept(TypedDict, total=False):
@@ -43,6 +43,8 @@ class Validation:
     applied    node -> index of the last command that it applied
     when       node -> (index, event) of each command that it applied, in order
     event      number of the present event of the trace
+    committed  index -> (time on the run's clock, event) at which it was first committed
+    booted     node -> when it last started, on the run's clock
     """
 
     def __init__(self, nodes: int, order: locks.Order, *, delay_ns: int) -> None:
@@ -55,30 +57,39 @@ class Validation:
         self.when: dict[str, list[tuple[int, int]]] = {}
         self.leaders: dict[str, Leader] = {}
         self.event = -1
+        self.committed = [(0, -1)]
+        self.booted: dict[str, int] = {}
 
     def take(self, event: Event) -> None:
         """One event. Departs, if it is not allowed."""
         self.event += 1
-        if isinstance(event, Torn):
+        if isinstance(event, Step):
+            self._steps(event)
+        elif isinstance(event, Torn):
             self.log.torn(event)
-            return
-        if isinstance(event, Boot):
+        else:
             self.log.boot(event)
             self.applied[event.node] = self.log.disks[event.node].base
-            self.leaders[event.node] = Leader()
+            self.leaders.pop(event.node, None)
+            self.booted[event.node] = event.t_ns
             for done in event.done:
                 self._does(event.node, done)
-            return
+
+    def _steps(self, event: Step) -> None:
         self.log.step(event)
         agreed = self.log.agreed
         while len(self.outcomes) < len(agreed):
             self._commit(len(self.outcomes), agreed[len(self.outcomes)])
-        leader = self.leaders.setdefault(event.node, Leader())
-        if event.leads or leader.pending or event.asked:
+            self.committed.append((event.t_ns, self.event))
+        leader = self.leaders.get(event.node)
+        if event.leads or event.asked or (leader is not None and leader.pending):
+            if leader is None:
+                leader = self.leaders[event.node] = Leader()
             self._leads(event, leader)
         else:
             # A leader that was deposed and elected again starts over.
-            self.leaders[event.node] = Leader()
+            if leader is not None:
+                del self.leaders[event.node]
             for done in event.done:
                 self._does(event.node, done)
 
@@ -90,6 +101,7 @@ class Validation:
         if event.asked or self.log.fresh:
             leader.proposes(self.log.fresh, event.asked, now_ns)
         if event.leads:
+            leader.led_ns = event.t_ns
             leader.overdue(table, now_ns)
         notices: list[locks.Notice] = []
         first = self.applied.get(node, 0) + 1
@@ -105,16 +117,17 @@ class Validation:
                 self._at_once(event, table, connection, frame)
             else:
                 self._replies(event, leader, connection, frame, first)
-        late = [n for n in leader.pending if n <= self.applied.get(node, 0) or not event.leads]
-        if late:
+        # Requests are put into the log in the order of its entries.
+        oldest = next(iter(leader.pending), None)
+        if oldest is not None and (oldest <= self.applied.get(node, 0) or not event.leads):
             raise Departs(
                 "a request is answered when it is applied, or when its leader is deposed",
-                f"entry {late[0]} waits for {dict(leader.pending[late[0]].frame)}",
+                f"entry {oldest} waits for {dict(leader.pending[oldest].frame)}",
                 "a reply in this step",
                 "none",
             )
         if not event.leads:
-            self.leaders[node] = Leader()
+            del self.leaders[node]
 
     def _begins(self, event: Step, leader: Leader, index: int) -> None:
         """What begins when a leader applies an entry: its service, or leases and waits."""
@@ -122,8 +135,10 @@ class Validation:
         opens = self.log.made[index, term][1] is None and self.log.leaders.get(term) == event.node
         if opens and event.leads and term == self.log.disks[event.node].term:
             leader.serves(table, event.now_ns, self.delay_ns)
+            leader.term, leader.from_ns = term, event.t_ns
         elif leader.serving:
-            leader.applies(table, index, event.now_ns, self.delay_ns)
+            before = self.outcomes[index - 1].table
+            leader.applies(before, table, index, event.now_ns, self.delay_ns)
 
     def _at_once(self, event: Step, table: locks.Table, connection: int, frame: Frame) -> None:
         """A reply that needs no entry in the log."""
@@ -201,7 +216,9 @@ class Validation:
                 f"applies {index}",
             )
         self.applied[node] = index
-        self.when.setdefault(node, []).append((index, self.event))
+        if node not in self.when:
+            self.when[node] = []
+        self.when[node].append((index, self.event))
         wanted = self.outcomes[index]
         if not matches(wanted.answer, done.answer):
             raise Departs(
@@ -284,7 +301,7 @@ class Validation:
 
 def matches(wanted: Mapping[str, object], found: Mapping[str, object]) -> bool:
     """Whether an answer says what it must; it may say more."""
-    return wanted.items() <= found.items()
+    return wanted == found or wanted.items() <= found.items()
 
 
 def same_session(wanted: locks.Session, told: SessionView) -> bool:
@@ -327,24 +344,37 @@ def described(view: Mapping[str, LockView]) -> str:
 
 
 def validate(
-    events: Iterable[object], *, nodes: int, options: Mapping[str, str]
+    events: Iterable[object],
+    *,
+    nodes: int,
+    options: Mapping[str, str],
+    settled: Settled | None = None,
 ) -> Departure | None:
-    """The first event of a run that is not allowed, None if all are."""
+    """The first event of a run that is not allowed, None if all are, and its end too."""
     order = cast("locks.Order", options.get("queue", "fifo"))
     state = Validation(nodes, order, delay_ns=int(options.get("delay_ms", "0")) * 1_000_000)
     for event in cast("Iterable[Event]", events):
         try:
             state.take(event)
         except Departs as wrong:
-            return Departure(
-                node=event.node,
-                t_ns=event.t_ns,
-                rule=wrong.rule,
-                before=wrong.before,
-                allows=wrong.allows,
-                happened=wrong.happened,
-                began=wrong.began,
-                early_ns=wrong.early_ns,
-                set_by=wrong.set_by if wrong.began >= 0 else "",
-            )
+            return _departure(event.node, event.t_ns, wrong)
+    if settled is not None:
+        intervals = Intervals.of(options, settled)
+        behind = find_behind(state.log, state.leaders, state.committed, state.booted, intervals)
+        if behind is not None:
+            return _departure(*behind)
     return None
+
+
+def _departure(node: str, t_ns: int, wrong: Departs) -> Departure:
+    return Departure(
+        node=node,
+        t_ns=t_ns,
+        rule=wrong.rule,
+        before=wrong.before,
+        allows=wrong.allows,
+        happened=wrong.happened,
+        began=wrong.began,
+        early_ns=wrong.early_ns,
+        set_by=wrong.set_by if wrong.began >= 0 else "",
+    )
