@@ -73,6 +73,23 @@ class SoFar(NamedTuple):
     findings: int
 
 
+class _Lasting(NamedTuple):
+    """A finding that later rows may still change: a lock that is granted to no client so far.
+
+    newest_ns   time of its newest row, INF if that has no response yet
+    """
+
+    finding: Finding
+    newest_ns: int
+    key: str
+
+    def goes_on_in(self, other: Finding, newest_ns: int) -> bool:
+        """Whether another finding, of a later part, is about the same lock at the same time."""
+        mine = self.finding
+        same = (mine.kind, mine.lock) == (other.kind, other.lock)
+        return same and mine.t_ns <= newest_ns and other.t_ns <= self.newest_ns
+
+
 class _Judge:
     """Judges the parts of one run, one after the other.
 
@@ -101,6 +118,7 @@ class _Judge:
         self.late = self.parts = self.rows = 0
         self._before_ns = -1
         self._numbers: dict[int, int] = {}
+        self._lasting: dict[str, list[_Lasting]] = {}
 
     def add(self, part: Part) -> None:
         """Judge one part."""
@@ -161,27 +179,43 @@ class _Judge:
         return {prop: judge_one(prop, check, case) for prop, check in self.checkers.items()}
 
     def _take(self, prop: str, verdict: PropertyVerdict, part: Part, until_ns: int) -> None:
-        """Takes over the findings and notes whose rows are all between the last part's margin and
-        this one's."""
+        """Takes over the findings and notes that no later row can change.
+
+        That of an old row may be new: a response that came in this part may show it.
+        """
         merged = self.merged[prop]
         keys = {n: kind for kind, one in verdict.under.items() for n in one.findings}
+        before, self._lasting[prop] = self._lasting.get(prop, []), []
         for at, finding in enumerate((*verdict.findings, *verdict.notes)):
             rows = np.array([row for row in finding.witnesses if row >= 0], np.intp)
             begun, back = part.rows["t_inv"][rows], part.rows["t_ret"][rows]
             over = np.where(back == 0, reader.LAST_NS - 1, back)
             newest = max(finding.t_ns, int(over.max(initial=0)))
-            if not self._before_ns < newest <= until_ns:
-                continue
             oldest = int(begun.min(initial=finding.t_ns))
-            if prop not in ANY_AGE and (oldest < part.since_ns or part.unsure):
+            far = prop not in ANY_AGE and (oldest < part.since_ns or part.unsure > 0)
+            settled = newest <= until_ns
+            lasted = next((one for one in before if one.goes_on_in(finding, newest)), None)
+            if settled and not far:
+                finding, key = self._keep(finding, part), keys.get(at, "")
+            elif settled and newest <= self._before_ns:
+                # With all that it rests on it was no finding, or one that was taken over.
+                continue
+            elif lasted is not None:
+                # It was found with all that it rests on, and everything since then did not end it.
+                finding, key = lasted.finding, lasted.key
+            elif settled:
                 merged.unsure += 1
                 continue
-            kept = self._keep(finding, part)
-            key = (finding.kind, finding.lock, kept.witnesses[:1], finding.t_ns)
-            if at < len(verdict.findings):
-                merged.found[key] = kept, keys.get(at, "")
             else:
-                merged.notes[key] = kept
+                if not far and prop not in ANY_AGE and at < len(verdict.findings):
+                    told, key = self._keep(finding, part), keys.get(at, "")
+                    self._lasting[prop].append(_Lasting(told, newest, key))
+                continue
+            same = (finding.kind, finding.lock, finding.witnesses[:1], finding.t_ns)
+            if at < len(verdict.findings):
+                merged.found.setdefault(same, (finding, key))
+            else:
+                merged.notes.setdefault(same, finding)
 
     def _keep(self, finding: Finding, part: Part) -> Finding:
         """The finding with places among the rows that are kept for the verdict."""
