@@ -86,6 +86,7 @@ class Merged:
     doubts         what speaks against HOLDS in any part
     found          by what makes a finding the same in two parts: it, and the key of its faults
     unsure         findings that may rest on rows that no part has
+    more           whether there were more findings or notes than are kept
     """
 
     counts: dict[str, int] = field(default_factory=dict)
@@ -98,6 +99,7 @@ class Merged:
     found: dict[tuple[object, ...], tuple[Finding, str]] = field(default_factory=dict)
     notes: dict[tuple[object, ...], Finding] = field(default_factory=dict)
     unsure: int = 0
+    more: bool = False
 
     def count(self, verdict: PropertyVerdict, sign: int) -> None:
         """Adds the counts of a part, or takes off those of what it takes over."""
@@ -166,6 +168,7 @@ class Merged:
             told += f" under {kept}; not exercised under {why}"
         if places:
             verdict, reason = Verdict.VIOLATED, f"{len(found)} finding{'s' * (len(found) != 1)}"
+            reason += ", and more that are not kept" * self.more
         elif found:
             verdict, reason = Verdict.UNKNOWN, self.unproved
         elif lacking or (uncovered and len(uncovered) == len(self.kinds)):

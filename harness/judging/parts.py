@@ -1,8 +1,8 @@
 """Judges a run part by part, in bounded memory: what a history larger than memory is judged by.
 
 Each part is judged like a run that had ended with it, and so is what it takes over to the next one.
-A count of the whole run is the sum over the parts, less what was counted twice; a finding counts in
-the part in which all of its rows are older than the margin (docs/decisions/0045).
+A count of the whole run is the sum over the parts, less what was counted twice; a finding counts
+once no later row can change it (docs/decisions/0045).
 """
 
 from __future__ import annotations
@@ -47,6 +47,8 @@ MOST_ROWS = 700_000
 ANY_AGE = frozenset({"mutual-exclusion", "token-order", "no-stale-write", "ownership"})
 """Properties whose findings are true however old their rows are: no row that was dropped could
 make one false."""
+MOST_FINDINGS = 10_000
+"""Findings of a property that are kept, and notes: of a lock that does not work there is no end."""
 WHOLE = frozenset({"no-lost-update", "applied-once", "exactly-once-job", "durable-grants"})
 """Properties that compare rows at any distance: an update and the version that it builds on, the
 two times at which one command was applied."""
@@ -194,6 +196,9 @@ class _Judge:
             oldest = int(begun.min(initial=finding.t_ns))
             far = prop not in ANY_AGE and (oldest < part.since_ns or part.unsure > 0)
             settled = newest <= until_ns
+            if len(merged.found) + len(merged.notes) >= MOST_FINDINGS:
+                merged.more = True
+                break
             lasted = next((one for one in before if one.goes_on_in(finding, newest)), None)
             if settled and not far:
                 finding, key = self._keep(finding, part), keys.get(at, "")

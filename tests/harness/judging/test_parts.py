@@ -23,6 +23,7 @@ from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.history import reader
 from holdfast.harness.history.parts import Parts
 from holdfast.harness.history.reader import ROW_DTYPE
+from holdfast.harness.judging import parts as judging_parts
 from holdfast.harness.judging.parts import WHOLE, judge_in_parts
 from holdfast.harness.recording.segments import HEADER_BYTES
 from holdfast.harness.runs.directory import RunDir
@@ -131,6 +132,16 @@ def test_a_planned_rate_is_one_of_the_whole_run(tmp_path: Path) -> None:
         assert ("of the planned rate" in told.parts.verdicts[0].reason) == slow
 
 
+def test_of_a_lock_that_does_not_work_some_findings_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = simulated(tmp_path, *RUNS["two owners"], time="10s")
+    monkeypatch.setattr(judging_parts, "MOST_FINDINGS", 3)
+    words = {row.property: row for row in judged_in_parts(run).verdicts}
+    assert words["mutual-exclusion"].reason == "3 findings, and more that are not kept"
+    assert words["mutual-exclusion"].verdict is Verdict.VIOLATED
+
+
 def test_one_part_is_the_whole(tmp_path: Path) -> None:
     run = simulated(tmp_path, *RUNS["two owners"], time="5s")
     whole, once = judge_run(run), judged_in_parts(run, 1 << 30)
@@ -167,11 +178,11 @@ def test_a_part_begins_with_what_goes_on(tmp_path: Path) -> None:
     """Each row is new in one part, and what a part takes over is what the one before it kept."""
     run = simulated(tmp_path, "--nemesis", "kill")
     whole = reader.load(run.history).history.rows
-    parts = Parts(
+    pieces = Parts(
         directory=run.history, most_rows=MOST_ROWS, faults=[], margin_ns=SECOND, expires=True
     )
     new, carried = list[int](), set[int]()
-    for part in parts:
+    for part in pieces:
         numbers = part.numbers.tolist()
         assert set(numbers) & set(new) == carried
         new += [number for number in numbers if number not in carried]
