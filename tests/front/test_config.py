@@ -16,6 +16,8 @@ Patch = pytest.MonkeyPatch
 @pytest.fixture(autouse=True)
 def nothing_set(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.chdir(tmp_path)
+    # Each setting on one line, however long the path of the folder is.
+    monkeypatch.delenv("COLUMNS", raising=False)
     for name in SETTINGS:
         monkeypatch.delenv(PREFIX + name.upper(), raising=False)
 
