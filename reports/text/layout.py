@@ -6,6 +6,7 @@ Where standard output is no terminal, `width` is 0 and each row stays on one lin
 from __future__ import annotations
 
 import shutil
+import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 
@@ -42,7 +43,8 @@ def aligned(rows: Iterable[Sequence[str]], columns: int, indent: int = 0) -> lis
     one indented. All become one if their columns together leave too little.
     """
     table = [list(row) for row in rows]
-    room = columns - indent - LEAST_LAST if columns else max(map(_head, table), default=0)
+    # Without a width all fit; the widest cells of two columns may be those of two rows.
+    room = columns - indent - LEAST_LAST if columns else sys.maxsize
     fitting = [row for row in table if _head(row) <= room]
     widths = [max(map(len, cells)) for cells in zip(*(row[:-1] for row in fitting), strict=True)]
     start = indent + sum(each + GAP for each in widths)

@@ -26,3 +26,10 @@ def test_without_a_width_all_rows_are_aligned() -> None:
 def test_rows_that_all_leave_too_little_become_blocks() -> None:
     assert aligned([SHORT], LEAST_LAST) == ["yes  redis", "  a lock on one server"]
     assert aligned([], 80) == []
+
+
+def test_without_a_width_the_widest_cells_may_be_those_of_different_rows() -> None:
+    assert aligned([("workload", "4", "x"), ("to", "a long value", "y")], 0) == [
+        "workload  4             x",
+        "to        a long value  y",
+    ]
