@@ -86,7 +86,7 @@ class Merged:
     doubts         what speaks against HOLDS in any part
     found          by what makes a finding the same in two parts: it, and the key of its faults
     unsure         findings that may rest on rows that no part has
-    more           whether there were more findings or notes than are kept
+    more           whether there were more findings than are kept
     """
 
     counts: dict[str, int] = field(default_factory=dict)

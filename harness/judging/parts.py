@@ -49,6 +49,8 @@ ANY_AGE = frozenset({"mutual-exclusion", "token-order", "no-stale-write", "owner
 make one false."""
 MOST_FINDINGS = 10_000
 """Findings of a property that are kept, and notes: of a lock that does not work there is no end."""
+MOST_PASSES = 3
+"""How often all parts are judged, with what the last time contradicted."""
 WHOLE = frozenset({"no-lost-update", "applied-once", "exactly-once-job", "durable-grants"})
 """Properties that compare rows at any distance: an update and the version that it builds on, the
 two times at which one command was applied."""
@@ -196,9 +198,6 @@ class _Judge:
             oldest = int(begun.min(initial=finding.t_ns))
             far = prop not in ANY_AGE and (oldest < part.since_ns or part.unsure > 0)
             settled = newest <= until_ns
-            if len(merged.found) + len(merged.notes) >= MOST_FINDINGS:
-                merged.more = True
-                break
             lasted = next((one for one in before if one.goes_on_in(finding, newest)), None)
             if settled and not far:
                 finding, key = self._keep(finding, part), keys.get(at, "")
@@ -217,10 +216,14 @@ class _Judge:
                     self._lasting[prop].append(_Lasting(told, newest, key))
                 continue
             same = (finding.kind, finding.lock, finding.witnesses[:1], finding.t_ns)
-            if at < len(verdict.findings):
+            if at >= len(verdict.findings):
+                if len(merged.notes) < MOST_FINDINGS:
+                    merged.notes.setdefault(same, finding)
+            elif len(merged.found) < MOST_FINDINGS:
                 merged.found.setdefault(same, (finding, key))
             else:
-                merged.notes.setdefault(same, finding)
+                merged.more = True
+                break
 
     def _keep(self, finding: Finding, part: Part) -> Finding:
         """The finding with places among the rows that are kept for the verdict."""
@@ -280,7 +283,7 @@ def judge_in_parts(
     own = {prop: check for prop, check in checkers.items() if prop not in WHOLE}
     own = {prop: check for prop, check in own.items() if prop not in manifest.checkers}
     elsewhere: Mapping[str, Mapping[int, object]] = {}
-    for _ in range(3):
+    for _ in range(MOST_PASSES):
         parts, base = _parts(run, manifest, most_rows, longest_ns, margin_ns)
         judge = _Judge(base, own, assumptions, elsewhere, parts.margin_ns)
         for part in parts:
@@ -352,6 +355,8 @@ def _whole(
     doubt = ""
     if judge.base.history.problems:
         doubt = f"the history may be incomplete: {judge.base.history.problems[0]}"
+    elif judge.relied_too_much():
+        doubt = "parts contradict what other parts relied on, each time that they were judged again"
     elif judge.late:
         who = "1 attempt went on after it had" if judge.late == 1 else ""
         doubt = (

@@ -142,6 +142,25 @@ def test_of_a_lock_that_does_not_work_some_findings_are_kept(
     assert words["mutual-exclusion"].verdict is Verdict.VIOLATED
 
 
+def test_notes_take_no_place_of_findings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = simulated(tmp_path, *RUNS["stale writes"])
+    monkeypatch.setattr(judging_parts, "MOST_FINDINGS", 1)
+    found = {row.property: row for row in judged_in_parts(run).verdicts}
+    assert found["mutual-exclusion"].notes
+    for whole in judge_run(run).verdicts:
+        assert whole.property in WHOLE or found[whole.property].verdict is whole.verdict
+
+
+def test_what_is_contradicted_in_every_pass_leaves_nothing_sure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = simulated(tmp_path, "--nemesis", "kill", time="8s")
+    assert Verdict.HOLDS in {row.verdict for row in judged_in_parts(run).verdicts}
+    monkeypatch.setattr(judging_parts._Judge, "relied_too_much", lambda judge: True)
+    judged = judged_in_parts(run)
+    assert Verdict.HOLDS not in {row.verdict for row in judged.verdicts}
+
+
 def test_one_part_is_the_whole(tmp_path: Path) -> None:
     run = simulated(tmp_path, *RUNS["two owners"], time="5s")
     whole, once = judge_run(run), judged_in_parts(run, 1 << 30)
