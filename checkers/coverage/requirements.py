@@ -25,6 +25,7 @@ from holdfast.harness.core.case import Case
 from holdfast.harness.core.job_keys import job_of
 from holdfast.harness.core.operations import NO_TOKEN, Mode, Op, Status
 from holdfast.harness.core.verdict import Finding, PropertyVerdict, Verdict
+from holdfast.harness.history.distinct import distinct
 
 Met = tuple[dict[str, int], list[str]]
 """Counts by name, and the reasons why they do not suffice."""
@@ -289,7 +290,7 @@ def _bounded(case: Case) -> Met:
 def _requests(case: Case) -> Met:
     log = resource_log.log(case)
     rows = case.history.rows[log.rows]
-    owners = len(np.unique(rows["attempt"]))
+    owners = len(distinct(rows["attempt"]))
     lacks = []
     if owners < 2:
         lacks.append(f"the resource received requests of {_count(owners, 'attempt')} only")
@@ -343,8 +344,8 @@ def _updates(case: Case) -> Met:
 
 def _probes(case: Case) -> Met:
     found = table(case)
-    asked = set(np.unique(found.key[found.op != Op.PROBE]).tolist())
-    probed = set(np.unique(found.key[found.op == Op.PROBE]).tolist())
+    asked = set(distinct(found.key[found.op != Op.PROBE]).tolist())
+    probed = set(distinct(found.key[found.op == Op.PROBE]).tolist())
     known = paths(case)
     tops = [known[key] for key in probed if key in known]
     met = {key for key in asked if key in known and any(below(known[key], top) for top in tops)}
@@ -441,7 +442,7 @@ def _checks(case: Case) -> dict[str, int]:
     rows = case.history.of(Op.CHECK)
     status = column(case, "status")[rows]
     answered = rows[(status == Status.OK) | (status == Status.FAIL)]
-    entry = table(case).of_id(column(case, "attempt")[answered])
+    entry = table(case).of_rows(answered)
     known = entry >= 0
     late = table(case).end[entry[known]] < column(case, "t_inv")[answered[known]]
     return (
@@ -561,8 +562,8 @@ def _losses(case: Case) -> Met:
     renewals = rows_of(case, Op.RENEW)
     notices = rows_of(case, Op.LOST)
     refused = renewals[status[renewals] == Status.NOT_OWNER]
-    entry = found.of_id(column(case, "attempt")[np.concatenate((notices, refused))])
-    entry = np.unique(entry[entry >= 0])
+    entry = found.of_rows(np.concatenate((notices, refused)))
+    entry = distinct(entry[entry >= 0])
     held = int(found.ok[entry].sum())
     counts = {"loss notices": len(notices), "holders notified": held}
     return counts, [] if held else [NOBODY_NOTIFIED]

@@ -141,7 +141,7 @@ def renewal_margins(case: Case) -> tuple[Ints, Ints]:
     """Rows of the acknowledged renewals, and the time left of each lease; negative: too late."""
     found = table(case)
     rows = rows_of(case, Op.RENEW)
-    entry = found.of_id(column(case, "attempt")[rows])
+    entry = found.of_rows(rows)
     told = (column(case, "status")[rows] == Status.OK) & (entry >= 0)
     told[told] = (found.ok & (found.ttl > 0))[entry[told]]
     rows, entry = rows[told], entry[told]

@@ -93,7 +93,7 @@ def accepted(case: Case) -> Accepted:
     """All accepted requests as columns; memoised. O(n log n)."""
     if "accepted" not in case.memo:
         rows = resource_log.log(case).rows
-        entry = table(case).of_id(column(case, "attempt")[rows])
+        entry = table(case).of_rows(rows)
         places = np.flatnonzero((column(case, "status")[rows] == Status.OK) & (entry >= 0))
         rows, entry = rows[places], entry[places]
         key = column(case, "key")[rows]

@@ -30,7 +30,10 @@ def late_writes(case: Case) -> Sequence[Late]:
     """
     if "late_writes" not in case.memo:
         found, rows = table(case), resource_log.log(case).rows
-        entry = found.of_id(column(case, "attempt")[rows])
+        if not len(rows):
+            case.memo["late_writes"] = []
+            return []
+        entry = found.of_rows(rows)
         write = np.flatnonzero((column(case, "f")[rows] == Op.SERVED_WRITE) & (entry >= 0))
         write = write[(found.ok | found.unknown)[entry[write]]]
         over = may_have_ended(case)[entry[write]]

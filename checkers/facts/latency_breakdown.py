@@ -65,7 +65,7 @@ def _read_ns(case: Case) -> Ints:
     read = np.full(len(found), -1)
     rows = rows_of(case, Op.ARRIVED)
     if len(rows) and not case.error_ns:
-        entry = found.of_id(column(case, "attempt")[rows])
+        entry = found.of_rows(rows)
         read[entry[entry >= 0]] = column(case, "res")[rows][entry >= 0]
     return read
 
@@ -74,7 +74,7 @@ def _first_told(case: Case) -> Ints:
     """Per attempt the time of the first response that it waits, -1: never."""
     found = table(case)
     rows = rows_of(case, Op.WAITING)
-    entry = found.of_id(column(case, "attempt")[rows])
+    entry = found.of_rows(rows)
     first = np.full(len(found), np.iinfo(np.int64).max)
     known = entry >= 0
     np.minimum.at(first, entry[known], column(case, "t_inv")[rows][known])

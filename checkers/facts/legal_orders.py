@@ -37,8 +37,8 @@ Order = tuple[tuple[str, tuple[int, ...]], ...] | None
 def ordered(
     case: Case, verdict: PropertyVerdict, order: Callable[[Case], Order]
 ) -> PropertyVerdict:
-    """The same verdict, with its order if the property holds."""
-    if verdict.verdict is not Verdict.HOLDS:
+    """The same verdict, with its order if the property holds and the case asks for orders."""
+    if verdict.verdict is not Verdict.HOLDS or not case.orders:
         return verdict
     return replace(verdict, order=order(case))
 

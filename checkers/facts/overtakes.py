@@ -129,7 +129,7 @@ def _overtaken(case: Case, waited: Indices, later: Indices, since: Ints) -> Iter
 def first_told(case: Case) -> Ints:
     """The time of the first response to each attempt that it waits; INF if never."""
     rows = rows_of(case, Op.WAITING)
-    entries = table(case).of_id(column(case, "attempt")[rows])
+    entries = table(case).of_rows(rows)
     found = np.full(len(table(case)), INF)
     np.minimum.at(found, entries[entries >= 0], column(case, "t_inv")[rows[entries >= 0]])
     return found

@@ -7,7 +7,7 @@ it may still hold, and the time in which the host was starved of CPU.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,9 +66,9 @@ def stalls(case: Case, asking: Asking, *, dead_let_go: bool) -> Iterator[Stall]:
                  not; within its call and return
     dead_let_go  whether a dead owner's hold that nothing else would end counts as ended
     """
-    found, faults = table(case), _disturbed(case)
-    for entries in found.by_family().values():
-        free = _free(case, entries, faults, dead_let_go)
+    found, spans = table(case), _free_spans(case, dead_let_go)
+    for key, entries in found.by_family().items():
+        free = spans[key]
         if not free:
             continue
         refused = (found.status[entries] == Status.FAIL) | (found.queued[entries] >= 0)
@@ -187,6 +187,18 @@ def _runs(from_ns: int, to_ns: int, asked: Sequence[Asked]) -> Iterator[list[Ask
         asked_to_ns = max(asked_to_ns, end_ns)
     if run:
         yield run
+
+
+def _free_spans(case: Case, dead_let_go: bool) -> Mapping[int, Sequence[Span]]:
+    """Per lock, those of one hierarchy together, the spans of `_free`; memoised."""
+    known: dict[bool, dict[int, list[Span]]] = case.memo.setdefault("free spans", {})
+    if dead_let_go not in known:
+        faults = _disturbed(case)
+        known[dead_let_go] = {
+            key: _free(case, entries, faults, dead_let_go)
+            for key, entries in table(case).by_family().items()
+        }
+    return known[dead_let_go]
 
 
 def _free(case: Case, entries: Indices, faults: Sequence[Span], dead_let_go: bool) -> list[Span]:

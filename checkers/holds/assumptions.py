@@ -14,7 +14,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from holdfast.checkers.holds.history_index import UNKNOWN, Ints, column, rows_of
+from holdfast.checkers.holds.history_index import (
+    UNKNOWN,
+    Ints,
+    attempt_numbers,
+    column,
+    rows_of,
+)
 from holdfast.checkers.holds.leases import INF, longest
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Op, Status
@@ -187,15 +193,17 @@ def _after_the_end(case: Case) -> Iterator[tuple[int, int]]:
     oks = follow[status[follow] == Status.OK]
     if not len(ends) or not len(oks):
         return
-    owner = column(case, "attempt")
+    count, number = attempt_numbers(case)
+    soonest = np.full(count, INF)
+    np.minimum.at(soonest, number[ends], ret[ends])
+    late = oks[inv[oks] - 2 * case.error_ns > soonest[number[oks]]]
+    if not len(late):
+        return
     # Sorted by (attempt, return): the first of each attempt is its earliest end.
-    ends = ends[np.lexsort((ret[ends], owner[ends]))]
-    owners, first = np.unique(owner[ends], return_index=True)
-    # Attempts with an end: 2 5. Ok rows of 5 3 are both looked up at place 1, and 3 is not 5.
-    place = np.minimum(np.searchsorted(owners, owner[oks]), len(owners) - 1)
-    over = ends[first[place]]
-    late = (owners[place] == owner[oks]) & (inv[oks] > ret[over] + 2 * case.error_ns)
-    yield from zip(over[late].tolist(), oks[late].tolist(), strict=True)
+    ends = ends[np.lexsort((ret[ends], number[ends]))]
+    owners, first = np.unique(number[ends], return_index=True)
+    over = ends[first[np.searchsorted(owners, number[late])]]
+    yield from zip(over.tolist(), late.tolist(), strict=True)
 
 
 Look = Callable[[Case], Iterator[tuple[int, Contradiction]]]
@@ -274,7 +282,7 @@ def _lasting(case: Case) -> Iterator[tuple[int, Contradiction]]:
     follow = rows_of(case, Op.RENEW, Op.RELEASE)
     denied = follow[status[follow] == Status.NOT_OWNER]
     forced = set(column(case, "key")[rows_of(case, Op.FORCE_UNLOCK)].tolist())
-    entries = table(case).of_id(column(case, "attempt")[denied])
+    entries = table(case).of_rows(denied)
     denied, entries = denied[entries >= 0], entries[entries >= 0]
     for row, a in zip(denied.tolist(), table(case).pick(entries), strict=True):
         ret_ns = int(column(case, "t_ret")[row])
@@ -298,11 +306,11 @@ def _ending(case: Case) -> Iterator[tuple[int, Contradiction]]:
     promises, found = case.promises, table(case)
     if promises.bound != "lease" or not promises.renew_proves:
         return
-    rows, owner = found.following()
+    rows, _ = found.following()
     status, kind = column(case, "status")[rows], column(case, "f")[rows]
     asked = (kind == Op.RENEW) & np.isin(status, (Status.OK, *UNKNOWN))
-    rows, owner = rows[asked], owner[asked]
-    entry = found.of_id(owner)
+    rows = rows[asked]
+    entry = found.of_rows(rows)
     rows, entry = rows[entry >= 0], entry[entry >= 0]
     if not len(rows):
         return

@@ -14,9 +14,17 @@ import numpy.typing as npt
 
 from holdfast.checkers.holds.derive import ASKS, INF, Attempt, attempts, derived
 from holdfast.checkers.holds.hierarchy import families, lines, on_line, paths
-from holdfast.checkers.holds.history_index import Indices, Ints, Log, column, rows_of
+from holdfast.checkers.holds.history_index import (
+    Indices,
+    Ints,
+    Log,
+    attempt_numbers,
+    column,
+    rows_of,
+)
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import NO_TOKEN, Op, Status
+from holdfast.harness.history.distinct import LOW_32, distinct
 
 Bools = npt.NDArray[np.bool_]
 Grouping = Callable[[Case, Sequence[int]], Mapping[int, Sequence[int]]]
@@ -99,23 +107,23 @@ class Table:
 
     def _log(self, which: Ints) -> Log:
         """A log of these attempts, and of all rows that may end the hold of any attempt."""
-        order, ids = self.following()
+        order, number = self.following()
         # Rows in order of attempt, as attempts 1 1 4 4 4: those of attempt 4 are places 2 to 5.
-        wanted = np.unique(self.id[which])
-        low, high = np.searchsorted(ids, wanted), np.searchsorted(ids, wanted, "right")
+        wanted = distinct(attempt_numbers(self.case)[1][self.row[which]])
+        low, high = np.searchsorted(number, wanted), np.searchsorted(number, wanted, "right")
         mine = [order[a:b] for a, b in zip(low.tolist(), high.tolist(), strict=True)]
         if self._ending is None:
             self._ending = rows_of(self.case, Op.CLOSED, Op.FORCE_UNLOCK, Op.HEARTBEAT)
         every = np.concatenate((self.row[which], self._ending, *mine))
-        return Log(self.case, np.unique(every))
+        return Log(self.case, distinct(every))
 
     def following(self) -> tuple[Indices, Ints]:
-        """Rows of FOLLOWS in order of attempt and time, and the attempt of each."""
+        """Rows of FOLLOWS in order of attempt and time, and the number of the attempt of each."""
         if "by_attempt" not in self.case.memo:
             rows = rows_of(self.case, *FOLLOWS)
-            owner = column(self.case, "attempt")[rows]
-            order = np.argsort(owner, kind="stable")
-            self.case.memo["by_attempt"] = rows[order], owner[order]
+            # (number, row) as one integer: to sort the values is faster than their places.
+            packed = np.sort(attempt_numbers(self.case)[1][rows] << 32 | rows)
+            self.case.memo["by_attempt"] = packed & LOW_32, packed >> 32
         found: tuple[Indices, Ints] = self.case.memo["by_attempt"]
         return found
 
@@ -162,6 +170,16 @@ class Table:
             self.case.memo["entries"] = dict(asked)
         found: dict[int, Indices] = self.case.memo["entries"]
         return found
+
+    def of_rows(self, rows: Indices) -> Ints:
+        """The entry of the attempt of each of these rows, -1 if the history has none."""
+        if "entry_of_row" not in self.case.memo:
+            count, number = attempt_numbers(self.case)
+            entry = np.full(count, -1)
+            entry[number[self.row]] = np.arange(len(self))
+            self.case.memo["entry_of_row"] = entry[number]
+        found: Ints = self.case.memo["entry_of_row"]
+        return found[rows]
 
     def of_id(self, ids: Any) -> Ints:
         """The entry of each of these attempts, -1 if the history has none."""

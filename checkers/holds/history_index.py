@@ -13,6 +13,7 @@ from holdfast.checkers.holds.leases import INF
 from holdfast.harness.core.case import Case, mask
 from holdfast.harness.core.operations import NO_TOKEN, Op, Status
 from holdfast.harness.core.verdict import Promises
+from holdfast.harness.history.distinct import numbered
 
 UNKNOWN = (Status.INFO, Status.INVOKED)
 STATUSES = tuple(Status)
@@ -53,6 +54,15 @@ def took(case: Case) -> Ints:
     return lasted
 
 
+def attempt_numbers(case: Case) -> tuple[int, Ints]:
+    """How many attempts the rows have, and of each row the number of its one; memoised."""
+    if "attempt numbers" not in case.memo:
+        attempts, _, of = numbered(column(case, "attempt"))
+        case.memo["attempt numbers"] = len(attempts), of
+    found: tuple[int, Ints] = case.memo["attempt numbers"]
+    return found
+
+
 FEW_KINDS = 4
 
 
@@ -62,7 +72,13 @@ def rows_of(case: Case, *ops: Op) -> Indices:
     known: dict[tuple[Op, ...], Indices] = case.memo.setdefault("rows_of", {})
     if ops in known:
         return known[ops]
-    found: Indices = np.flatnonzero(mask(ops)[column(case, "f")])
+    if "kinds of row" not in case.memo:
+        case.memo["kinds of row"] = np.bincount(column(case, "f"), minlength=256) > 0
+    wanted = mask(ops)
+    if (wanted & case.memo["kinds of row"]).any():
+        found: Indices = np.flatnonzero(wanted[column(case, "f")])
+    else:
+        found = np.empty(0, np.intp)
     found.flags.writeable = False
     if len(ops) <= FEW_KINDS:
         known[ops] = found

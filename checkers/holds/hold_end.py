@@ -58,7 +58,7 @@ def may_have_ended(case: Case) -> Ints:
         found = table(case)
         soonest = np.where(found.over < 0, found.end, np.minimum(found.end, found.over))
         told = rows_of(case, Op.RELEASE)
-        entry = found.of_id(column(case, "attempt")[told])
+        entry = found.of_rows(told)
         np.minimum.at(soonest, entry[entry >= 0], column(case, "t_ret")[told[entry >= 0]])
         for entries in found.by_lock().values():
             # The earliest grant among those called after an attempt's return: it had no hold by

@@ -73,6 +73,14 @@ class Tops:
         return block
 
 
+def succession_of(case: Case, key: int) -> Succession:
+    """The successions of one lock; memoised."""
+    known: dict[int, Succession] = case.memo.setdefault("succession", {})
+    if key not in known:
+        known[key] = Succession(case, key)
+    return known[key]
+
+
 class Succession:
     """The grants of one lock, with queries for the successors of a grant known by a time."""
 

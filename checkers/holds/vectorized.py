@@ -10,10 +10,11 @@ from __future__ import annotations
 import numpy as np
 
 from holdfast.checkers.holds.assumptions import answers
-from holdfast.checkers.holds.attempt_table import ENDS, Bools, Table
+from holdfast.checkers.holds.attempt_table import ENDS, FOLLOWS, Bools, Table
 from holdfast.checkers.holds.history_index import Ints, column, rows_of
 from holdfast.checkers.holds.leases import INF, MILLION
 from holdfast.harness.core.operations import NO_TOKEN, Op, Status
+from holdfast.harness.history.distinct import distinct
 
 LONG_NS = 1 << 42
 """Longer leases could overflow when multiplied by the drift."""
@@ -31,7 +32,7 @@ def derive(table: Table) -> Bools:
 
 
 class _Follow:
-    """Rows of `Table.following`, in order of attempt and time.
+    """Rows of FOLLOWS in order of time.
 
     rows, entry     row numbers, and the entry of the table of each
     release         row of the release of an entry, -1: none
@@ -40,10 +41,11 @@ class _Follow:
     """
 
     def __init__(self, table: Table) -> None:
-        rows, owner = table.following()
-        entry = table.of_id(owner)
-        self.rows, self.entry = rows[entry >= 0], entry[entry >= 0]
         case = table.case
+        rows = rows_of(case, *FOLLOWS)
+        entry = table.of_rows(rows)
+        known = entry >= 0
+        self.rows, self.entry = (rows, entry) if known.all() else (rows[known], entry[known])
         self.kind = column(case, "f")[self.rows]
         self.status = column(case, "status")[self.rows]
         self.inv = column(case, "t_inv")[self.rows]
@@ -71,11 +73,12 @@ class _Follow:
         answered = np.zeros(n, bool)
         answered[self.entry[is_release | is_renewal]] = True
         odd |= answered & table.unknown
-        odd |= (table.ttl > LONG_NS) | (np.bincount(table.of_id(table.id), minlength=n) != 1)
+        odd |= (table.ttl > LONG_NS) | (np.bincount(table.of_rows(table.row), minlength=n) != 1)
         odd[self.entry[is_renewal & (self.ttl > LONG_NS)]] = True
         forced = rows_of(case, Op.FORCE_UNLOCK)
-        odd |= np.isin(table.key, np.unique(column(case, "key")[forced]))
-        odd |= np.isin(table.key, list(answers(case)))
+        wrong = [*distinct(column(case, "key")[forced]).tolist(), *answers(case)]
+        if wrong:
+            odd |= np.isin(table.key, wrong)
         if promises.bound == "session" and len(rows_of(case, Op.HEARTBEAT)):
             odd[:] = True
         odd[self.entry[self._overlapping(table)]] = True
@@ -83,7 +86,7 @@ class _Follow:
 
     def _overlapping(self, table: Table) -> Ints:
         """Places of renewals that overlap their predecessor, and of ok ones that may be late."""
-        asked = np.flatnonzero(self.kind == Op.RENEW)
+        asked = self._by_entry(np.flatnonzero(self.kind == Op.RENEW))
         same = np.zeros(len(asked), bool)
         same[1:] = self.entry[asked[1:]] == self.entry[asked[:-1]]
         meets = np.zeros(len(asked), bool)
@@ -94,7 +97,8 @@ class _Follow:
         # The lease before an ok renewal began with the renewal before it of the same attempt, of
         # the first one with the acquire. Attempts 0 0 1, renewals called at 4 7 5, acquires at 1 2:
         # begun 1 4 2.
-        at, before = self.renewals, np.roll(self.renewals, 1)
+        at = self._by_entry(self.renewals)
+        before = np.roll(at, 1)
         later = np.zeros(len(at), bool)
         later[1:] = self.entry[at[1:]] == self.entry[at[:-1]]
         own = self.entry[at]
@@ -103,6 +107,10 @@ class _Follow:
         slip_ns = table.case.promises.slip_ns
         late = self.ret[at] > begun + _shortest(ttl, table.case.promises.drift_ppm) - slip_ns
         return np.concatenate((odd, at[late]))
+
+    def _by_entry(self, places: Ints) -> Ints:
+        """These places in order of entry and time."""
+        return np.asarray(places[np.argsort(self.entry[places], kind="stable")])
 
 
 def _shortest(ttl: Ints, drift_ppm: int) -> Ints:

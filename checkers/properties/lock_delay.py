@@ -22,7 +22,7 @@ from holdfast.checkers.holds.attempt_table import ENDS, table
 from holdfast.checkers.holds.derive import Attempt, leased_until
 from holdfast.checkers.holds.history_index import rows_of
 from holdfast.checkers.holds.leases import shortest
-from holdfast.checkers.holds.succession import Succession
+from holdfast.checkers.holds.succession import Succession, succession_of
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Op
 from holdfast.harness.core.verdict import Finding, Proof
@@ -67,7 +67,7 @@ def _deaths(case: Case) -> Iterator[tuple[Succession, Attempt]]:
     found = table(case)
     deaths = [ENDS.index(why) for why in DEATHS]
     for key, entries in found.by_lock().items():
-        succession = Succession(case, key)
+        succession = succession_of(case, key)
         for a in found.pick(n for n in entries.tolist() if found.ok[n] and found.why[n] in deaths):
             if not a.releases and a.lease_row >= 0:
                 yield succession, a

@@ -31,12 +31,13 @@ from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import Attempt
 from holdfast.checkers.holds.history_index import Ints, column, rows_of
 from holdfast.checkers.holds.overlaps import reach, slack
-from holdfast.checkers.holds.succession import Succession
+from holdfast.checkers.holds.succession import succession_of
 from holdfast.checkers.properties.loss_reason import told as told_reasons
 from holdfast.checkers.properties.loss_reason import wrong_reasons
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
+from holdfast.harness.history.distinct import distinct
 
 PROPERTY = "loss-notice"
 NEEDS = ("losses", "faults")
@@ -111,7 +112,7 @@ def losses(case: Case) -> tuple[Loss, ...]:
     seen = np.minimum(every.end, _by_process(seen_ns, every.process))
     found: dict[int, Loss] = {}
     for key, entries in every.by_lock().items():
-        succession = Succession(case, key)
+        succession = succession_of(case, key)
         claims = entries[every.certain[entries]]
         claims = claims[succession.overtaken(claims, seen[claims])]
         for attempt in every.pick(claims):
@@ -126,7 +127,7 @@ def losses(case: Case) -> tuple[Loss, ...]:
 
 
 def _by_process(seen_ns: dict[int, int], process: Ints) -> Ints:
-    names = np.unique(process)
+    names = distinct(process)
     seen = np.array([seen_ns[name] for name in names.tolist()], np.int64)
     return seen[np.searchsorted(names, process)]
 
@@ -136,7 +137,7 @@ def _last_seen(case: Case) -> dict[int, int]:
     kind = column(case, "f")
     mine = (kind != Op.SERVED_READ) & (kind != Op.SERVED_WRITE)
     process = column(case, "process")[mine]
-    processes = np.unique(process)
+    processes = distinct(process)
     last = np.zeros(len(processes), np.int64)
     edges = np.maximum(column(case, "t_inv"), column(case, "t_ret"))[mine]
     # Far fewer processes than rows: to search them is faster than to sort the rows.

@@ -37,7 +37,7 @@ def told(case: Case) -> list[tuple[int, str, Attempt]]:
     judged = np.array([reason in KNOWN for reason in strings], bool)
     notices = rows_of(case, Op.LOST)
     notices = notices[judged[column(case, "res")[notices]]]
-    entries = every.of_id(column(case, "attempt")[notices])
+    entries = every.of_rows(notices)
     kept = (entries >= 0) & (every.token[entries] != NO_TOKEN)
     found = zip(notices[kept].tolist(), every.pick(entries[kept]), strict=True)
     reasons = column(case, "res")

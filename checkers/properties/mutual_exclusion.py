@@ -231,15 +231,15 @@ def _dead_grants(case: Case) -> Iterator[Finding]:
 def _told_before(case: Case, ordered: Indices) -> Iterator[tuple[Attempt, Attempt]]:
     """(smaller, dead): the smaller token was held or requested after the other's loss notice."""
     found, kind = table(case), case.history.rows["f"]
-    if len(ordered) < 2:
+    lost = found.why[ordered[1:]] == ENDS.index("lost")
+    if not lost.any():
         return
     far, token = proof_reaches(case)[ordered], found.token[ordered]
     latest = np.maximum.accumulate(far)
     place = np.where(far > np.concatenate(([-1], latest))[:-1], np.arange(len(far)), 0)
     before = np.maximum.accumulate(place)[:-1]
     after = latest[:-1] > found.end[ordered[1:]] + slack(case)
-    after &= token[before] < token[1:]
-    after &= found.why[ordered[1:]] == ENDS.index("lost")
+    after &= lost & (token[before] < token[1:])
     dead = np.flatnonzero(after)
     dead = dead[kind[found.end_row[ordered[dead + 1]]] == Op.LOST]
     pairs = found.pick(ordered[before[dead]]), found.pick(ordered[dead + 1])

@@ -68,7 +68,7 @@ def _by_holders(case: Case) -> Bools:
     found, rows = table(case), resource_log.log(case).rows
     if case.options.get("resource") not in resource_log.MODES_WITH_TOKENS or not len(found):
         return np.zeros(len(rows), bool)
-    entry = found.of_id(column(case, "attempt")[rows])
+    entry = found.of_rows(rows)
     until = np.maximum(found.proof, found.bound)[entry] - case.error_ns
     mine = (entry >= 0) & found.ok[entry] & (found.mode[entry] == Mode.EXCLUSIVE)
     mine &= column(case, "token")[rows] == found.token[entry]
@@ -84,7 +84,7 @@ def _requests(case: Case, holders: Bools) -> Iterator[Finding]:
     if case.options.get("resource") == "strict":
         refused &= column(case, "token")[rows] != highest
     which = np.flatnonzero(refused)
-    owners = table(case).pick(table(case).of_id(column(case, "attempt")[rows[which]]))
+    owners = table(case).pick(table(case).of_rows(rows[which]))
     for place, owner in zip(which.tolist(), owners, strict=True):
         row = int(rows[place])
         at = int(column(case, "t_inv")[row])

@@ -24,9 +24,10 @@ import numpy as np
 from holdfast.checkers.coverage.requirements import conclude, exercise
 from holdfast.checkers.facts.starved_hosts import excuse
 from holdfast.checkers.facts.wording import name, seconds, span
+from holdfast.checkers.holds.history_index import column, rows_of
 from holdfast.checkers.holds.starvation import Cover, starved_spans
 from holdfast.harness.client.context import GUARD_NS
-from holdfast.harness.core.case import Case, Window
+from holdfast.harness.core.case import Case, Window, mask
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.starved import DELAY
@@ -38,6 +39,8 @@ SLACK_NS = GUARD_NS - SECOND
 """Slightly less than the guard by which a client gives up a call, so that such a call is late."""
 
 ASKS = (Op.ACQUIRE, Op.TRY, Op.PROBE, Op.RENEW, Op.RELEASE)
+IS_ASK = mask(ASKS)
+WITH_WAIT = mask((Op.ACQUIRE, Op.TRY, Op.PROBE))
 
 
 def check(case: Case) -> PropertyVerdict:
@@ -46,7 +49,7 @@ def check(case: Case) -> PropertyVerdict:
     findings = [_finding(case, one) for one in late if one.net_ns > SLACK_NS]
     starved = [one for one in late if one.net_ns <= SLACK_NS]
     met = exercise(case, needs=NEEDS)
-    counts = {**met.counts, "requests judged": len(case.history.of(*ASKS))}
+    counts = {**met.counts, "requests judged": len(rows_of(case, *ASKS))}
     doubts = met.doubts
     if starved:
         counts["late on a starved host"] = len(starved)
@@ -70,14 +73,15 @@ def hung(case: Case) -> Iterator[tuple[int, int]]:
 
 def _late(case: Case) -> Iterator[Late]:
     """Every request that was late although its client could run, in order."""
-    asked = case.history.of(*ASKS)
     every = case.history.rows
-    f, status, t_inv, t_ret, aux = (
-        every[name][asked] for name in ("f", "status", "t_inv", "t_ret", "aux")
-    )
-    back = np.where(status == Status.INVOKED, case.end_ns, t_ret)
-    bounds = np.where(np.isin(f, (Op.ACQUIRE, Op.TRY, Op.PROBE)), aux, 0)
-    late = back - t_inv - bounds
+    invoked = column(case, "status") == Status.INVOKED
+    back = np.where(invoked, case.end_ns, column(case, "t_ret"))
+    # Few are late even if they had no bound: the rest is looked up for these alone.
+    asked = np.flatnonzero(back - column(case, "t_inv") > SLACK_NS)
+    asked = asked[IS_ASK[every["f"][asked]]]
+    back = back[asked]
+    bounds = np.where(WITH_WAIT[every["f"][asked]], every["aux"][asked], 0)
+    late = back - every["t_inv"][asked] - bounds
     covers: dict[str | None, tuple[Cover, Cover]] = {}
     for n in np.flatnonzero((bounds >= 0) & (late > SLACK_NS)):
         row = every[asked[n]]

@@ -23,7 +23,7 @@ from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import INF, Attempt
 from holdfast.checkers.holds.history_index import UNKNOWN, Indices, column, rows_of
 from holdfast.checkers.holds.overlaps import proof_reach, reach, slack
-from holdfast.checkers.holds.succession import Succession
+from holdfast.checkers.holds.succession import Succession, succession_of
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
@@ -36,7 +36,7 @@ def check(case: Case) -> PropertyVerdict:
     """The verdict, with at most one finding per attempt: its first ok that cannot be right."""
     findings, answers, told = [], _Answers(case), set[int]()
     for key, entries in table(case).by_lock().items():
-        succession = Succession(case, key)
+        succession = succession_of(case, key)
         for attempt in table(case).pick(_suspects(answers, entries, succession)):
             finding = next(_findings(case, answers, attempt, succession), None)
             if finding is not None and attempt.id not in told:
@@ -61,7 +61,7 @@ class _Answers:
         self.table = table(case)
         rows = rows_of(case, Op.RENEW, Op.RELEASE)
         rows = rows[self.ok[rows]]
-        entry = self.table.of_id(column(case, "attempt")[rows])
+        entry = self.table.of_rows(rows)
         rows, entry = rows[entry >= 0], entry[entry >= 0]
         self.last_ns = np.full(len(self.table), -1)
         np.maximum.at(self.last_ns, entry, self.inv[rows])

@@ -199,7 +199,7 @@ class History:
 
     def of(self, *ops: Op) -> npt.NDArray[np.intp]:
         """Indices of the rows of these kinds, in order."""
-        return np.flatnonzero(np.isin(self.rows["f"], [int(op) for op in ops]))
+        return np.flatnonzero(mask(ops)[self.rows["f"]])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -249,6 +249,7 @@ class Case:
     kinds        fault kinds of the plan
     options      of the run: "resource", "lease_ns", "workload" ...
     starved      spans in which one of our processes, or its host, was starved of CPU
+    orders       whether a property that holds gets the order that proves it, for a certificate
     memo         cache of derivations shared by checkers; not part of the data
     """
 
@@ -265,6 +266,7 @@ class Case:
     kinds: Sequence[str] = ()
     options: Mapping[str, str] = field(default_factory=dict)
     starved: Sequence[Starved] = ()
+    orders: bool = True
     memo: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
 

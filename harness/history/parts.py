@@ -10,17 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.harness.core.case import MERGED_DTYPE, Columns, mask, room, stacked
+from holdfast.harness.core.case import MERGED_DTYPE, Columns, mask, room
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.operations import ROW_BYTES, Op, Status
 from holdfast.harness.history import host_clocks, reader
+from holdfast.harness.history.distinct import LOW_32, numbered
 from holdfast.harness.history.reader import Header
 from holdfast.harness.history.tighten import narrowed
 from holdfast.harness.recording.segments import HEADER_BYTES
@@ -169,30 +171,29 @@ class Parts:
         before_ns = -1
         while before_ns < reader.LAST_NS:
             until_ns = self._read(waiting)
-            read = stacked(MERGED_DTYPE, waiting)
-            now = read["t_inv"] < until_ns
-            new, waiting = _in_order(read[now]), [read[~now].copy()]
-            if len(new) and int(new["t_inv"][0]) < before_ns:
+            rows, waiting = _joined(kept, waiting, until_ns)
+            new = rows["t_inv"][len(kept) :]
+            if len(new) and int(new[0]) < before_ns:
                 raise UsageError(
                     f"{self.directory}: its rows are not in order of time, so that it cannot be"
                     " judged in parts"
                 )
-            late, unsure, since_ns = self._late(new), self.unsure, self.since_ns
-            rows = stacked(MERGED_DTYPE, [kept, new])
             numbers = np.concatenate((numbers, self.seen + np.arange(len(new))))
             self.seen += len(new)
-            stays = self._stays(rows, until_ns)
-            shown, cut = _cut(rows, until_ns)
-            given, carried = numbers[shown], stays[shown]
-            kept, numbers, before_ns = rows[stays].copy(), numbers[stays], until_ns
+            attempts = numbered(rows["attempt"])
+            late, unsure, since_ns = self._late(attempts[0]), self.unsure, self.since_ns
+            stays = self._stays(rows, attempts, until_ns)
+            kept, given = rows[stays].copy(), numbers
+            shown, rows = _cut(rows, until_ns)
+            numbers, before_ns = numbers[stays], until_ns
             self.kept = max(self.kept, len(kept))
-            del read, now, new, rows, stays, shown  # while the part is judged
-            yield Part(
-                rows=cut, numbers=given, carried=carried, until_ns=until_ns, late=late,
-                unsure=unsure, since_ns=since_ns,
-                next_since_ns=self.since_ns,
+            part = Part(
+                rows=rows, numbers=given[shown], carried=stays[shown], until_ns=until_ns,
+                late=late, unsure=unsure, since_ns=since_ns, next_since_ns=self.since_ns,
             )  # fmt: skip
-            del cut, given, carried
+            del rows, new, given, attempts, stays, shown  # while the part is judged
+            yield part
+            del part
 
     def _read(self, waiting: list[Columns]) -> int:
         """Reads until enough rows wait; the time before which all rows have been read."""
@@ -209,22 +210,22 @@ class Parts:
             if rows is not None:
                 waiting.append(rows)
 
-    def _late(self, rows: Columns) -> int:
-        """How many attempts were dropped and have more rows now."""
-        attempts = np.unique(rows["attempt"])
+    def _late(self, attempts: Numbers) -> int:
+        """How many of these attempts, which are sorted, were dropped before."""
         found = 0
-        for process in np.unique(attempts >> 32).tolist():
+        for process, mine in _by_process(attempts):
             over = self._over.get(process)
             if over is not None:
-                mine = attempts[attempts >> 32 == process] & 0xFFFFFFFF
                 found += int(over[mine[mine < len(over)]].sum())
         return found
 
-    def _stays(self, rows: Columns, until_ns: int) -> Bools:
-        """Which rows the next part has too."""
+    def _stays(
+        self, rows: Columns, known: tuple[Numbers, Numbers, Numbers], until_ns: int
+    ) -> Bools:
+        """Which rows the next part has too. known: `numbered` of their attempts."""
         if until_ns == reader.LAST_NS:
             return np.zeros(len(rows), bool)
-        attempts, first, of = np.unique(rows["attempt"], return_index=True, return_inverse=True)
+        attempts, first, of = known
         last = np.maximum(rows["t_inv"], rows["t_ret"])
         newest, begun = np.full(len(attempts), -1), rows["t_inv"][first]
         np.maximum.at(newest, of, last)
@@ -268,8 +269,7 @@ class Parts:
         return found
 
     def _drop(self, attempts: Numbers) -> None:
-        for process in np.unique(attempts >> 32).tolist():
-            mine = attempts[attempts >> 32 == process] & 0xFFFFFFFF
+        for process, mine in _by_process(attempts):
             over = self._over.get(process, np.zeros(0, bool))
             most = int(mine.max()) + 1
             if most > len(over):
@@ -278,18 +278,53 @@ class Parts:
             self._over[process] = over
 
 
-def _in_order(rows: Columns) -> Columns:
-    """Rows in order of time; those of one moment by writer and row, as `reader.recording` has
-    them."""
-    return rows[np.lexsort((rows["row"], rows["writer"], rows["t_inv"]))].copy()
+def _by_process(attempts: Numbers) -> Iterator[tuple[int, Numbers]]:
+    """(process, numbers of its attempts) of attempts that are sorted."""
+    process = attempts >> 32
+    edges = np.flatnonzero(np.diff(process, prepend=-1, append=-1)).tolist()
+    for begin, end in pairwise(edges):
+        yield int(process[begin]), attempts[begin:end] & LOW_32
+
+
+def _joined(kept: Columns, read: Sequence[Columns], until_ns: int) -> tuple[Columns, list[Columns]]:
+    """(what is kept and then what was read and begun before a time, in order of time; the rest)."""
+    order = _in_order(*(_of_all(read, name) for name in ("t_inv", "writer", "row")))
+    now = int(np.searchsorted(_of_all(read, "t_inv")[order], until_ns))
+    rows, rest = room(MERGED_DTYPE, len(kept) + now), room(MERGED_DTYPE, len(order) - now)
+    for name in MERGED_DTYPE.names or ():
+        # Column by column: the whole would be in memory twice.
+        column = _of_all(read, name)
+        rows[name][: len(kept)] = kept[name]
+        rows[name][len(kept) :] = column[order[:now]]
+        rest[name] = column[order[now:]]
+    return rows, [rest]
+
+
+def _of_all(read: Sequence[Columns], name: str) -> Numbers:
+    return np.concatenate([rows[name] for rows in read])
+
+
+def _in_order(t_inv: Numbers, writer: Numbers, row: Numbers) -> Numbers:
+    """The order of time; of rows of one moment by writer and row, as `reader.recording` has it."""
+    order = np.argsort(t_inv, kind="stable")
+    ordered = t_inv[order]
+    same = np.zeros(len(order) + 1, bool)
+    same[1:-1] = ordered[1:] == ordered[:-1]
+    # Times 4 6 6 9: only the places 1 and 2 are still to be ordered, and stay those two.
+    tied = np.flatnonzero(same[1:] | same[:-1])
+    rows = order[tied]
+    order[tied] = rows[np.lexsort((row[rows], writer[rows], t_inv[rows]))]
+    return order
 
 
 def _cut(rows: Columns, until_ns: int) -> tuple[Bools, Columns]:
-    """Which rows had been recorded before a time, and these rows as they were then."""
+    """Which rows had been recorded before a time, and these rows as they were then: `rows`, changed
+    in place, if all had been."""
     shown = ~(_NOTICES[rows["f"]] & (rows["t_ret"] >= until_ns))
-    kept = rows[shown].copy()
-    reader.without_return(kept, kept["t_ret"] >= until_ns)
-    return shown, kept
+    if not shown.all():
+        rows = rows[shown].copy()
+    reader.without_return(rows, rows["t_ret"] >= until_ns)
+    return shown, rows
 
 
 def _going_on(

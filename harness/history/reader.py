@@ -320,7 +320,7 @@ def without_return(rows: Rows, which: npt.NDArray[np.bool_]) -> None:
     rows["status"][which] = Status.INVOKED
     for column in ("t_ret", "rx", "res", "err", "spent"):
         rows[column][which] = 0
-    rows["token"][which & np.isin(rows["f"], (Op.ACQUIRE, Op.TRY, Op.PROBE))] = NO_TOKEN
+    rows["token"][which & ASKS[rows["f"]]] = NO_TOKEN
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

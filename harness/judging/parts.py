@@ -29,6 +29,7 @@ from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.verdict import Finding, PropertyVerdict, Verdict
 from holdfast.harness.history import reader
 from holdfast.harness.history.call_errors import every_acquire_failed
+from holdfast.harness.history.distinct import distinct
 from holdfast.harness.history.pace import due, too_few
 from holdfast.harness.history.parts import LONGEST_NS, Part, Parts
 from holdfast.harness.judging.judge import judge_one, judged_of
@@ -135,7 +136,7 @@ class _Judge:
         fallen = self.assumptions.asked_and_contradicted(case)
         for name, by_lock in fallen.items():
             self.contradicted.setdefault(name, {}).update(by_lock)
-        locks = set(np.unique(part.rows["key"]).tolist())
+        locks = set(distinct(part.rows["key"]).tolist())
         self.stood.append((locks, {(name, key) for name in fallen for key in fallen[name]}))
         self.failing.append(every_acquire_failed(case.history, case.start_ns, case.nodes))
         until_ns = reader.LAST_NS if part.last else part.until_ns - self.margin_ns
@@ -340,6 +341,7 @@ def _parts(
         history=history,
         nodes=nodes,
         starved=reader.starved(run.path, None),
+        orders=False,
         stop_ns=base.stop_ns or ends,
         end_ns=ends,
         asked=tuple(manifest.asks),
