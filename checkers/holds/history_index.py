@@ -55,7 +55,10 @@ def took(case: Case) -> Ints:
 
 
 def attempt_numbers(case: Case) -> tuple[int, Ints]:
-    """How many attempts the rows have, and of each row the number of its one; memoised."""
+    """(n, of each row a number below n, which its attempt alone has and which is larger for a
+    larger attempt); memoised."""
+    if case.history.attempts is not None:
+        return case.history.attempts
     if "attempt numbers" not in case.memo:
         attempts, _, of = numbered(column(case, "attempt"))
         case.memo["attempt numbers"] = len(attempts), of

@@ -37,7 +37,7 @@ from holdfast.checkers.properties.loss_reason import wrong_reasons
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
-from holdfast.harness.history.distinct import distinct
+from holdfast.harness.history.distinct import distinct, numbered
 
 PROPERTY = "loss-notice"
 NEEDS = ("losses", "faults")
@@ -136,12 +136,14 @@ def _last_seen(case: Case) -> dict[int, int]:
     """The last time at which each process did anything: after that it may no longer exist."""
     kind = column(case, "f")
     mine = (kind != Op.SERVED_READ) & (kind != Op.SERVED_WRITE)
-    process = column(case, "process")[mine]
-    processes = distinct(process)
-    last = np.zeros(len(processes), np.int64)
-    edges = np.maximum(column(case, "t_inv"), column(case, "t_ret"))[mine]
-    # Far fewer processes than rows: to search them is faster than to sort the rows.
-    np.maximum.at(last, np.searchsorted(processes, process), edges)
+    edges = np.maximum(column(case, "t_inv"), column(case, "t_ret"))
+    processes, _, number = numbered(column(case, "process"))
+    last = np.full(len(processes), -1)
+    np.maximum.at(
+        last, number if mine.all() else number[mine], edges if mine.all() else edges[mine]
+    )
+    known = last >= 0
+    processes, last = processes[known], last[known]
     return dict(zip(processes.tolist(), last.tolist(), strict=True))
 
 

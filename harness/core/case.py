@@ -190,12 +190,14 @@ class History:
     strings   one table for the whole run; index 0 is the empty string
     writers   names of the writers, by `writer` number
     problems  why the log may be incomplete, one sentence each; empty if complete
+    attempts  (n, of each row a number below n, larger for a larger attempt), if that is known
     """
 
     rows: Rows
     strings: Sequence[str]
     writers: Sequence[str]
     problems: Sequence[str] = ()
+    attempts: tuple[int, Column] | None = None
 
     def of(self, *ops: Op) -> npt.NDArray[np.intp]:
         """Indices of the rows of these kinds, in order."""

@@ -48,6 +48,7 @@ class Part:
 
     rows       what was recorded before `until_ns`, in order of t_inv
     numbers    of each row its number in the whole history
+    attempts   number of its attempts, and of each row that of its one, as `numbered` has them
     carried    which rows the next part has too; all False in the last one
     until_ns   its end; INF in the last one
     late       how many of its attempts were dropped before it, and have more rows now
@@ -58,6 +59,7 @@ class Part:
 
     rows: Columns
     numbers: Numbers
+    attempts: tuple[int, Numbers]
     carried: Bools
     until_ns: int
     late: int
@@ -188,8 +190,9 @@ class Parts:
             numbers, before_ns = numbers[stays], until_ns
             self.kept = max(self.kept, len(kept))
             part = Part(
-                rows=rows, numbers=given[shown], carried=stays[shown], until_ns=until_ns,
-                late=late, unsure=unsure, since_ns=since_ns, next_since_ns=self.since_ns,
+                rows=rows, numbers=given[shown], attempts=(len(attempts[0]), attempts[2][shown]),
+                carried=stays[shown], until_ns=until_ns, late=late, unsure=unsure,
+                since_ns=since_ns, next_since_ns=self.since_ns,
             )  # fmt: skip
             del rows, new, given, attempts, stays, shown  # while the part is judged
             yield part
@@ -356,11 +359,13 @@ def _newest_of_each_lock(rows: Columns, of: Numbers, count: int) -> Bools:
     asked, served = _ASKS[kind], _SERVED[kind]
     for which in (asked, asked & ok, served & ok):
         places = np.flatnonzero(which)
-        if not len(places):
-            continue
-        for by in (rows["t_inv"], rows["token"]):
-            # Sorted by key, then by time or token: the last place of each key.
-            order = places[np.lexsort((by[places], rows["key"][places]))]
-            keys = rows["key"][order]
-            found[of[order[np.append(keys[1:] != keys[:-1], True)]]] = True
+        keys = rows["key"][places]
+        for by in (rows["t_inv"][places], rows["token"][places]):
+            most = np.full(int(keys.max(initial=0)) + 1, -1)
+            np.maximum.at(most, keys, by)
+            # Of several with the largest value the last one: an assignment to one place keeps it.
+            equal = by == most[keys]
+            newest = np.full(len(most), -1)
+            newest[keys[equal]] = places[equal]
+            found[of[newest[newest >= 0]]] = True
     return found

@@ -129,7 +129,7 @@ class _Judge:
         """Judge one part."""
         self.parts += 1
         self.late += part.late
-        case = self._case(part.rows, part.until_ns)
+        case = self._case(part.rows, part.until_ns, part.attempts)
         case.memo["part since"] = part.since_ns
         verdicts = self._judged(case)
         self.asked += _asked(case)
@@ -143,7 +143,9 @@ class _Judge:
         to_come = {one.do for one in self.base.windows if one.from_ns >= part.until_ns}
         again, twice = None, dict[str, PropertyVerdict]()
         if not part.last:
-            again = self._case(part.rows[part.carried], part.until_ns)
+            count, number = part.attempts
+            same = count, number[part.carried]
+            again = self._case(part.rows[part.carried], part.until_ns, same)
             again.memo["part since"] = part.next_since_ns
             twice = self._judged(again)
             self.asked -= _asked(again)
@@ -170,8 +172,8 @@ class _Judge:
             for name, key in every
         )
 
-    def _case(self, rows: Columns, until_ns: int) -> Case:
-        history = replace(self.base.history, rows=rows)
+    def _case(self, rows: Columns, until_ns: int, attempts: tuple[int, Numbers]) -> Case:
+        history = replace(self.base.history, rows=rows, attempts=attempts)
         windows = [window for window in self.base.windows if window.from_ns < until_ns]
         end_ns = min(self.base.end_ns, until_ns)
         if until_ns == reader.LAST_NS and len(rows):
