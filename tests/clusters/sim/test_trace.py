@@ -14,6 +14,7 @@ from holdfast.catalogue.mutants import MUTANTS
 from holdfast.clusters.systems.reference.locks.state import Session
 from holdfast.clusters.systems.reference.service import tracing
 from holdfast.clusters.systems.reference.specification import trace
+from holdfast.clusters.systems.reference.specification.replication import Departs, Replication
 from holdfast.clusters.systems.reference.specification.validation import validate
 from holdfast.engine.seed_search import one_seed
 from holdfast.harness.verdicts.departure import Departure
@@ -43,6 +44,56 @@ def test_a_leader_that_was_deposed_and_elected_again_begins_its_times_anew() -> 
 
 def test_a_leader_of_an_earlier_term_need_not_have_what_a_later_one_committed() -> None:
     assert one_longer(309505, 5, validated=True).departure is None
+
+
+def test_nor_what_a_later_one_committed_of_an_earlier_term() -> None:
+    assert one_seed(1105402, "reference", {}, validated=True).departure is None
+
+
+def _led(log: Replication, node: str, term: int, first: int, voters: str) -> None:
+    """A node takes the vote of each voter for a term, and saves the entry that opens it."""
+    for voter in voters.split():
+        ballot = trace.Save(what="ballot", term=term, vote=node)
+        ends = log.disk(node).last, log.disk(node).at(log.disk(node).last)
+        ask = trace.Said(what="ask-vote", to="", term=term, at=ends[0], at_term=ends[1])
+        give = trace.Said(what="give-vote", to=node, term=term)
+        _step(log, voter, (ballot,), (ask,) if voter == node else (give,))
+    _step(log, node, (trace.Save(what="entries", first=first, entries=((term, None),)),))
+
+
+def _step(
+    log: Replication,
+    node: str,
+    saves: tuple[trace.Save, ...],
+    said: tuple[trace.Said, ...] = (),
+    committed: tuple[tuple[int, int], ...] = (),
+) -> None:
+    log.step(trace.Step(node, 0, 0, False, saves, said, committed, (), (), ()))
+
+
+@pytest.mark.parametrize("committed_in", [1, 3])
+def test_a_leader_has_what_was_committed_in_earlier_terms_only(committed_in: int) -> None:
+    log = Replication(3)
+    _led(log, "n1", 1, 1, "n1 n2")
+    entry = trace.Save(what="entries", first=1, entries=((1, None),))
+    if committed_in == 1:
+        _step(log, "n2", (entry,))
+        _step(log, "n1", (), (), ((1, 1),))
+    # n3 has the votes of term 2 before n1 leads term 3, and makes its first entry only then.
+    for node in ("n3", "n2"):
+        log.given[2, node] = "n3"
+        _step(log, node, (trace.Save(what="ballot", term=2, vote="n3"),))
+    if committed_in == 3:
+        _led(log, "n1", 3, 2, "n1 n2")
+        _step(log, "n2", (trace.Save(what="entries", first=1, entries=((1, None), (3, None))),))
+        _step(log, "n1", (), (), ((1, 1), (2, 3)))
+    late = (trace.Save(what="entries", first=1, entries=((2, None),)),)
+    if committed_in == 3:
+        _step(log, "n3", late)
+        return
+    with pytest.raises(Departs) as found:
+        _step(log, "n3", late)
+    assert found.value.rule == "a new leader has all that is committed"
 
 
 def test_a_node_that_gets_three_snapshots_at_once_is_allowed() -> None:

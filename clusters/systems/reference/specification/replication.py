@@ -11,7 +11,7 @@ Not specified: when an election begins, what is sent to whom, and how much at on
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -100,6 +100,7 @@ class Replication:
     longest   term -> index of the last entry made in it
     fresh     (index, term, command) of the entries made in the present step
     agreed    terms of the committed entries; index 0 is before the first
+    decided   terms of the leaders that committed them: an entry of term 4 may be committed in 6
     makers    index of a snapshot -> the node that saved one of that index first
     """
 
@@ -112,6 +113,7 @@ class Replication:
         self.made: dict[tuple[int, int], tuple[int, Command]] = {}
         self.longest: dict[int, int] = {}
         self.agreed = [0]
+        self.decided = [0]
         self.fresh: list[tuple[int, int, Command]] = []
         self.makers: dict[int, str] = {}
 
@@ -254,8 +256,9 @@ class Replication:
             raise Departs("a term begins with an empty entry", str(disk), allows, f"{command}")
         self.leaders[term] = node
         self.made[index, term] = before, command
-        # Votes may come late: it need not have what a leader of a later term committed meanwhile.
-        last = bisect_right(self.agreed, term) - 1
+        # Its first entry may come long after its votes: it need not have what a leader of a later
+        # term committed meanwhile, be it of an earlier term.
+        last = bisect_left(self.decided, term) - 1
         if self._term_in(term, index, last) != self.agreed[last]:
             raise Departs(
                 "a new leader has all that is committed",
@@ -371,3 +374,4 @@ class Replication:
                 f"commits up to {top} of term {term}",
             )
         self.agreed += [disk.at(index) for index in range(len(self.agreed), top + 1)]
+        self.decided += [term] * (len(self.agreed) - len(self.decided))
