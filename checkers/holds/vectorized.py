@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from holdfast.checkers.holds.assumptions import answers
-from holdfast.checkers.holds.attempt_table import ENDS, FOLLOWS, Bools, Table
-from holdfast.checkers.holds.history_index import Ints, column, rows_of
+from holdfast.checkers.holds.attempt_table import ENDS, Bools, Table
+from holdfast.checkers.holds.history_index import Indices, Ints, column, rows_of
 from holdfast.checkers.holds.leases import INF, MILLION
 from holdfast.harness.core.operations import NO_TOKEN, Op, Status
 from holdfast.harness.history.distinct import distinct
@@ -32,49 +32,41 @@ def derive(table: Table) -> Bools:
 
 
 class _Follow:
-    """Rows of FOLLOWS in order of time.
+    """Rows that follow acquires, in order of time, and the entry of the table of each.
 
-    rows, entry     row numbers, and the entry of the table of each
     release         row of the release of an entry, -1: none
-    renewals        places in `rows` of renewals that returned ok
+    rows, entry     of all renewals; inv, ret, status, ttl: columns of these
+    renewals        places in `rows` of renewals that returned ok; refused: "not the owner"
     plain           entries that need not be derived one by one
     """
 
     def __init__(self, table: Table) -> None:
         case = table.case
-        rows = rows_of(case, *FOLLOWS)
-        entry = table.of_rows(rows)
-        known = entry >= 0
-        self.rows, self.entry = (rows, entry) if known.all() else (rows[known], entry[known])
-        self.kind = column(case, "f")[self.rows]
-        self.status = column(case, "status")[self.rows]
+        self.rows, self.entry = _known_rows(table, Op.RENEW)
         self.inv = column(case, "t_inv")[self.rows]
         ret = column(case, "t_ret")[self.rows]
         self.ret = np.where(ret == 0, INF, ret)
+        self.status = column(case, "status")[self.rows]
         self.ttl = column(case, "res")[self.rows]
+        self.renewals = np.flatnonzero(self.status == Status.OK)
+        self.refused = np.flatnonzero(self.status == Status.NOT_OWNER)
+        released, owner = _known_rows(table, Op.RELEASE)
         self.release = np.full(len(table), -1)
-        is_release = self.kind == Op.RELEASE
-        self.release[self.entry[is_release]] = self.rows[is_release]
-        ok = self.status == Status.OK
-        self.renewals = np.flatnonzero((self.kind == Op.RENEW) & ok)
-        self.refused = np.flatnonzero((self.kind == Op.RENEW) & (self.status == Status.NOT_OWNER))
-        self.told = np.flatnonzero((self.kind == Op.LOST) | (self.kind == Op.CLOSED))
-        waiting = self.kind == Op.WAITING
-        table.queued[self.entry[waiting]] = self.inv[waiting]
-        self.plain = self._plain(table)
+        self.release[owner] = released
+        self.plain = self._plain(table, owner)
+        waiting, owner = _known_rows(table, Op.WAITING)
+        table.queued[owner] = column(case, "t_inv")[waiting]
 
-    def _plain(self, table: Table) -> Bools:
+    def _plain(self, table: Table, released: Ints) -> Bools:
+        """released: the entry of every release."""
         case, promises, n = table.case, table.case.promises, len(table)
-        odd = np.zeros(n, bool)
-        is_release, is_renewal = self.kind == Op.RELEASE, self.kind == Op.RENEW
-        odd |= np.bincount(self.entry[is_release], minlength=n) > 1
-        unsettled = (self.status == Status.INFO) | (self.status == Status.INVOKED)
-        odd[self.entry[is_renewal & unsettled]] = True
-        answered = np.zeros(n, bool)
-        answered[self.entry[is_release | is_renewal]] = True
+        odd = np.bincount(released, minlength=n) > 1
+        odd[self.entry[(self.status == Status.INFO) | (self.status == Status.INVOKED)]] = True
+        answered = self.release >= 0
+        answered[self.entry] = True
         odd |= answered & table.unknown
         odd |= (table.ttl > LONG_NS) | (np.bincount(table.of_rows(table.row), minlength=n) != 1)
-        odd[self.entry[is_renewal & (self.ttl > LONG_NS)]] = True
+        odd[self.entry[self.ttl > LONG_NS]] = True
         forced = rows_of(case, Op.FORCE_UNLOCK)
         wrong = [*distinct(column(case, "key")[forced]).tolist(), *answers(case)]
         if wrong:
@@ -86,7 +78,7 @@ class _Follow:
 
     def _overlapping(self, table: Table) -> Ints:
         """Places of renewals that overlap their predecessor, and of ok ones that may be late."""
-        asked = self._by_entry(np.flatnonzero(self.kind == Op.RENEW))
+        asked = self._by_entry(np.arange(len(self.rows)))
         same = np.zeros(len(asked), bool)
         same[1:] = self.entry[asked[1:]] == self.entry[asked[:-1]]
         meets = np.zeros(len(asked), bool)
@@ -111,6 +103,14 @@ class _Follow:
     def _by_entry(self, places: Ints) -> Ints:
         """These places in order of entry and time."""
         return np.asarray(places[np.argsort(self.entry[places], kind="stable")])
+
+
+def _known_rows(table: Table, op: Op) -> tuple[Indices, Ints]:
+    """Rows of one kind whose attempts have an entry in the table, and these entries."""
+    rows = rows_of(table.case, op)
+    entry = table.of_rows(rows)
+    known = entry >= 0
+    return (rows, entry) if known.all() else (rows[known], entry[known])
 
 
 def _shortest(ttl: Ints, drift_ppm: int) -> Ints:
@@ -150,8 +150,8 @@ def _ends(table: Table, follow: _Follow) -> None:
     refused = follow.refused
     _sooner(table, follow.entry[refused], follow.ret[refused], follow.rows[refused], "lost")
     for kind, why in ((Op.LOST, "lost"), (Op.CLOSED, "closed")):
-        told = follow.told[follow.kind[follow.told] == kind]
-        _sooner(table, follow.entry[told], follow.inv[told], follow.rows[told], why)
+        told, owner = _known_rows(table, kind)
+        _sooner(table, owner, inv[told], told, why)
     closed = rows_of(case, Op.CLOSED)
     closed = closed[column(case, "attempt")[closed] == 0]
     _first_after(table, closed, inv[closed], column(case, "process")[closed])

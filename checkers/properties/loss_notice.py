@@ -37,7 +37,7 @@ from holdfast.checkers.properties.loss_reason import wrong_reasons
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
-from holdfast.harness.history.distinct import distinct, numbered
+from holdfast.harness.history.distinct import distinct, placed
 
 PROPERTY = "loss-notice"
 NEEDS = ("losses", "faults")
@@ -135,16 +135,13 @@ def _by_process(seen_ns: dict[int, int], process: Ints) -> Ints:
 def _last_seen(case: Case) -> dict[int, int]:
     """The last time at which each process did anything: after that it may no longer exist."""
     kind = column(case, "f")
-    mine = (kind != Op.SERVED_READ) & (kind != Op.SERVED_WRITE)
     edges = np.maximum(column(case, "t_inv"), column(case, "t_ret"))
-    processes, _, number = numbered(column(case, "process"))
+    edges = np.where((kind == Op.SERVED_READ) | (kind == Op.SERVED_WRITE), -1, edges)
+    processes, place = placed(column(case, "process"))
     last = np.full(len(processes), -1)
-    np.maximum.at(
-        last, number if mine.all() else number[mine], edges if mine.all() else edges[mine]
-    )
+    np.maximum.at(last, place, edges)
     known = last >= 0
-    processes, last = processes[known], last[known]
-    return dict(zip(processes.tolist(), last.tolist(), strict=True))
+    return dict(zip(processes[known].tolist(), last[known].tolist(), strict=True))
 
 
 def _calm_from(case: Case, loss: Loss, limit_ns: int) -> int:

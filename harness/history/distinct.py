@@ -31,6 +31,16 @@ def distinct(values: Ints) -> Ints:
     return (np.flatnonzero(there) + low).astype(values.dtype)
 
 
+def placed(values: Ints) -> tuple[Ints, Ints]:
+    """(values in order, of each row the place of its one): of several clients, some of which may be
+    in no row. Faster than `numbered`."""
+    low, high = (int(values.min()), int(values.max())) if len(values) else (0, -1)
+    if high - low > SPARSE * len(values):
+        found, _, of = numbered(values)
+        return found, of
+    return np.arange(low, high + 1), values - low
+
+
 def numbered(attempts: Ints) -> tuple[Ints, Ints, Ints]:
     """(the different attempts, sorted; the first row of each; of each row the number of its one).
 

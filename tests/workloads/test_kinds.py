@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from holdfast.engine.seed_search import one_seed
 from holdfast.harness.core.case import Rows
 from holdfast.harness.core.clock import MILLISECOND
 from holdfast.harness.core.job_keys import job_of
@@ -207,6 +208,11 @@ def test_a_shared_client_id_repeats_renewal_and_release_of_its_latest_hold() -> 
             again += 1
             assert hold["status"][-2:].tolist() == [Status.NOT_OWNER] * 2
     assert again >= len(grants("shared-client-id")) - CLIENTS
+
+
+def test_clients_of_a_shared_id_that_pause_for_long_end_with_the_run() -> None:
+    ran_long = one_seed(803150, "reference", {"queue": "priority"})
+    assert "--workload shared-client-id" in ran_long.command and ran_long.problems == ()
 
 
 def test_a_try_never_waits() -> None:

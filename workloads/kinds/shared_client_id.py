@@ -11,6 +11,7 @@ Checkers: ownership and those of exclusion, fencing and liveness
 from __future__ import annotations
 
 from holdfast.harness.client.context import Context
+from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import Grant
 from holdfast.workloads.shape import Shape
 from holdfast.workloads.turns import EXCLUSION, LIVENESS
@@ -33,4 +34,8 @@ async def client(ctx: Context) -> None:
                 await ctx.sleep(shape.gap_ns)
                 await ctx.write(before)
             await ctx.release(before)
-        await ctx.sleep(ctx.rng.randrange(1, 4 * shape.writes * shape.gap_ns + shape.think_ns))
+        rest_ns = ctx.rng.randrange(1, 4 * shape.writes * shape.gap_ns + shape.think_ns)
+        while ctx.running and rest_ns > 0:
+            # Half a minute at most: longer than the run waits for its clients at the end.
+            await ctx.sleep(min(rest_ns, SECOND))
+            rest_ns -= SECOND

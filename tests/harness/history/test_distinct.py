@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from holdfast.harness.history.distinct import distinct, numbered
+from holdfast.harness.history.distinct import distinct, numbered, placed
 
 RNG = np.random.default_rng(3)
 COLUMNS: dict[str, npt.NDArray[np.int64]] = {
@@ -37,6 +37,14 @@ def test_first_rows_and_numbers_are_those_of_numpy(name: str) -> None:
     expected = np.unique(values, return_index=True, return_inverse=True)
     for found, of_numpy in zip(numbered(values), expected, strict=True):
         assert found.tolist() == of_numpy.ravel().tolist()
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_places_are_in_the_order_of_the_values(name: str) -> None:
+    values = COLUMNS[name].astype(np.int64)
+    found, place = placed(values)
+    assert found[place].tolist() == values.tolist()
+    assert (np.diff(found) > 0).all()
 
 
 @pytest.mark.parametrize("most", [60, 1 << 33, (1 << 62) - 1])
