@@ -130,8 +130,8 @@ def disordered(case: Case) -> Mapping[int, Sequence[Disordered]]:
     if "disordered" not in case.memo:
         far = reaches(case)
         case.memo["disordered"] = {
-            key: _disordered(case, knots(case, by_token(case, entries), far))
-            for key, entries in granted(case).items()
+            key: _disordered(case, knots(case, entries, far))
+            for key, entries in granted_by_token(case).items()
         }
     found: dict[int, list[Disordered]] = case.memo["disordered"]
     return found
@@ -228,8 +228,7 @@ def repeated(case: Case) -> Iterator[tuple[int, Attempt, Attempt, bool]]:
 
     One owner may re-enter with its token, and readers that hold together may share one.
     """
-    for key, entries in granted(case).items():
-        ordered = by_token(case, entries)
+    for key, ordered in granted_by_token(case).items():
         token = table(case).token[ordered]
         again = np.zeros(len(token) + 1, bool)
         again[1:-1] = token[1:] == token[:-1]
@@ -252,9 +251,19 @@ def inversions(case: Case) -> Mapping[int, Sequence[tuple[Attempt, Attempt]]]:
     smaller token. At most one per second; readers of one lock among themselves do not count."""
     if "inversions" not in case.memo:
         case.memo["inversions"] = {
-            key: _inverted(case, by_token(case, found)) for key, found in granted(case).items()
+            key: _inverted(case, found) for key, found in granted_by_token(case).items()
         }
     found: dict[int, list[tuple[Attempt, Attempt]]] = case.memo["inversions"]
+    return found
+
+
+def granted_by_token(case: Case) -> Mapping[int, Indices]:
+    """Per lock the entries of `granted` with a token, sorted by it; memoised."""
+    if "granted by token" not in case.memo:
+        case.memo["granted by token"] = {
+            key: by_token(case, entries) for key, entries in granted(case).items()
+        }
+    found: dict[int, Indices] = case.memo["granted by token"]
     return found
 
 
@@ -337,16 +346,21 @@ def _inverted(case: Case, ordered: Indices) -> list[tuple[Attempt, Attempt]]:
     # Tokens 9 7 7 4 with known 5 8 6 2: the last place with a larger token is -1 0 0 2, the
     # earliest known of all larger ones - 5 5 5. So a call of token 4 after 5 is an inversion with
     # token 9, the first place of that minimum.
-    larger = np.searchsorted(-token, -token) - 1
+    larger = np.arange(len(down)) - 1
+    if not (token[1:] < token[:-1]).all():
+        larger = np.searchsorted(-token, -token) - 1
     pairs: dict[int, int] = {}
     for readers in (False, True):
+        if not (shared == readers).any():
+            continue
         known = np.where(shared & readers, INF, found.known[down])
         soonest = np.minimum.accumulate(known)
-        place = np.where(known < np.concatenate(([INF], soonest))[:-1], np.arange(len(down)), 0)
-        first = np.maximum.accumulate(place)
         before = np.where(larger < 0, INF, soonest[larger])
-        late = (found.inv[down] > before + slack(case)) & (shared == readers)
-        pairs |= {n: int(first[larger[n]]) for n in np.flatnonzero(late).tolist()}
+        late = np.flatnonzero((found.inv[down] > before + slack(case)) & (shared == readers))
+        if len(late):
+            since = np.concatenate(([INF], soonest))[:-1]
+            first = np.maximum.accumulate(np.where(known < since, np.arange(len(down)), 0))
+            pairs |= {n: int(first[larger[n]]) for n in late.tolist()}
     seconds = sorted(pairs)
     firsts = found.pick(down[[pairs[n] for n in seconds]])
     return list(zip(firsts, found.pick(down[seconds]), strict=True))

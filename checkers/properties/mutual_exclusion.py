@@ -41,8 +41,7 @@ from holdfast.checkers.holds.history_index import Indices
 from holdfast.checkers.holds.leases import shortest
 from holdfast.checkers.holds.overlaps import (
     Overlap,
-    by_token,
-    granted,
+    granted_by_token,
     overlaps,
     proof_reach,
     proof_reaches,
@@ -222,9 +221,9 @@ def _dead_grants(case: Case) -> Iterator[Finding]:
     otherwise the return may only have been late. A client that races requests again with the same
     attempt, so there it proves nothing.
     """
-    for key, entries in granted(case).items():
+    for key, entries in granted_by_token(case).items():
         if ordered(case, key) and first_come(case, key):
-            for latest, attempt in _told_before(case, by_token(case, entries)):
+            for latest, attempt in _told_before(case, entries):
                 yield _dead_grant(case, latest, attempt)
 
 
