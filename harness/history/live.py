@@ -50,14 +50,14 @@ class Live:
 
     def states(self) -> dict[str, int]:
         """The state that each writer reports, by writer."""
-        found = {}
+        found: dict[str, int] = {}
         for path in segment_files(self._directory):
             try:
                 header = read_header(path)
             except OSError:
                 continue
-            if header.first_row == 0:
-                found[header.writer] = header.state
+            # It only grows, and a segment that is full may keep what it was then.
+            found[header.writer] = max(header.state, found.get(header.writer, 0))
         return found
 
     def ready(self, writer: str) -> bool:

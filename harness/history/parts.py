@@ -160,7 +160,7 @@ class Parts:
         for writer, headers in reader.by_writer(self.directory).items():
             self.problems += reader.gaps(writer, headers)
             texts = table.add(reader.read_strings(self.directory / f"{writer}.strings"))
-            one = _Writer(len(metas), headers, texts, headers[0].stamps_ns)
+            one = _Writer(len(metas), headers, texts, reader.newest(headers)[1])
             metas[writer] = headers[0].meta
             self.total += sum(map(reader.at_most, headers))
             self._all.append(one)

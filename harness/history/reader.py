@@ -65,7 +65,7 @@ Metas = Mapping[str, Mapping[str, Any]]
 class Header:
     """The header of a segment. `rows` is None while its writer has not closed it.
 
-    stamps_ns   until when kernel timestamps count; in a writer's first segment only
+    stamps_ns   until when kernel timestamps count, as far as this segment says: see `newest`
     capacity    number of rows that fit; bytes: size of the file
     """
 
@@ -206,13 +206,13 @@ def load(directory: Path) -> Recording:
     for number, (writer, headers) in enumerate(found.items()):
         problems += gaps(writer, headers)
         numbers = table.add(read_strings(directory / f"{writer}.strings"))
+        states[writer], stamps_ns = newest(headers)
         for header in headers:
             part = merge_form(header, read_rows(header), number, numbers)
             begin, end = bounds[-1], bounds[-1] + len(part)
-            space[begin:end].fill(narrowed(part, headers[0].stamps_ns))
+            space[begin:end].fill(narrowed(part, stamps_ns))
             bounds.append(end)
         metas[writer] = headers[0].meta
-        states[writer] = headers[0].state
     clocks = host_clocks.read(directory.parent / host_clocks.FILE)
     spans = starved(directory.parent, clocks)
     if clocks is None:
@@ -240,6 +240,12 @@ def by_writer(directory: Path) -> dict[str, list[Header]]:
     for headers in found.values():
         headers.sort(key=lambda header: header.first_row)
     return found
+
+
+def newest(headers: Sequence[Header]) -> tuple[int, int]:
+    """The state of a writer, and until when its kernel timestamps count. Both only grow, and a
+    segment that its writer has closed keeps what they were then."""
+    return max(one.state for one in headers), max(one.stamps_ns for one in headers)
 
 
 def at_most(header: Header) -> int:

@@ -132,6 +132,15 @@ class _Segment:
     def set_stamps(self, until_ns: int) -> None:
         struct.pack_into("<q", self._map, STAMPS_AT, until_ns)
 
+    def final(self, stamped_ns: int) -> bool:
+        """Whether nothing of a full segment will change: all calls have returned, and no kernel
+        timestamp in it may still turn out to be invalid. stamped_ns: those before are valid."""
+        statuses = bytes(self.rows[_STATUS::ROW_BYTES])
+        if bytes((Status.EMPTY,)) in statuses or bytes((_INVOKED,)) in statuses:
+            return False
+        stamped = any(bytes(self.rows[_FLAGS::ROW_BYTES]))
+        return not stamped or max(self.words[_RET::_WORDS]) < stamped_ns
+
     def close(self, used: int) -> None:
         for view in (self.words, self.halves, self.rows):
             view.release()
@@ -152,6 +161,7 @@ class Recorder:
     """
 
     __slots__ = (
+        "_closed",
         "_directory",
         "_growing",
         "_last",
@@ -159,6 +169,7 @@ class Recorder:
         "_now",
         "_numbers",
         "_parts",
+        "_stamped_ns",
         "_state",
         "_strings",
         "_text",
@@ -185,8 +196,10 @@ class Recorder:
             path = directory / f"{writer}.strings"
             self._text = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         self._state = OPENED
+        self._stamped_ns = 0
         self._growing = threading.Lock()
-        self._parts: list[_Segment] = []
+        self._parts: dict[int, _Segment] = {}
+        self._closed: set[int] = set()
         self._last = self._extend(0)
 
     def intern(self, text: str) -> int:
@@ -271,20 +284,24 @@ class Recorder:
 
     def stamps_good(self, until_ns: int) -> None:
         """Kernel timestamps count in rows that ended by then."""
-        self._parts[0].set_stamps(until_ns)
+        with self._growing:
+            self._stamped_ns = until_ns
+            self._last.set_stamps(until_ns)
 
     def drop_stamps(self, since_ns: int) -> None:
         """Kernel timestamps do not count in rows that ended since then, as far as written."""
-        for segment in self._parts:
-            for at in range(SEGMENT_ROWS):
-                if segment.words[at * _WORDS + _RET] >= since_ns:
-                    segment.rows[at * ROW_BYTES + _FLAGS] = 0
+        with self._growing:
+            for segment in self._parts.values():
+                for at in range(SEGMENT_ROWS):
+                    if segment.words[at * _WORDS + _RET] >= since_ns:
+                        segment.rows[at * ROW_BYTES + _FLAGS] = 0
 
     def tell(self, state: int) -> None:
         """Sets the state of this writer in the header, where the driver reads it."""
-        self._state = state
-        for segment in self._parts:
-            segment.set_state(state)
+        with self._growing:
+            self._state = state
+            for segment in self._parts.values():
+                segment.set_state(state)
 
     def strings(self) -> list[str]:
         """All strings so far, by number."""
@@ -293,32 +310,46 @@ class Recorder:
     def rows(self, count: int) -> bytes:
         """The first `count` rows, as `operations.ROW_FORMAT` has them."""
         parts = [
-            segment.rows[: max(0, count - segment.first_row) * ROW_BYTES] for segment in self._parts
+            segment.rows[: max(0, count - segment.first_row) * ROW_BYTES]
+            for segment in self._parts.values()
         ]
         return b"".join(parts)
 
     def close(self) -> None:
         """Truncates the file to its rows and records their number, to detect later truncation."""
         total = next(self._numbers)
-        for part, segment in enumerate(self._parts):
+        for part, segment in self._parts.items():
             segment.close(max(0, min(SEGMENT_ROWS, total - part * SEGMENT_ROWS)))
         os.close(self._text)
 
     def _place(self, number: int) -> tuple[_Segment, int]:
         """The segment of a row that is not in the last one, or is the first of a new one."""
         part, at = divmod(number, SEGMENT_ROWS)
-        return (self._parts[part] if part < len(self._parts) else self._extend(part)), at
+        return self._parts.get(part) or self._extend(part), at
 
     def _extend(self, part: int) -> _Segment:
         with self._growing:
-            if part < len(self._parts):
+            if part in self._parts:
                 return self._parts[part]
+            assert part not in self._closed, "a row was completed a second time"
+            if self._directory is not None:
+                self._close_full()
             path = self._directory and segment_path(self._directory, self._writer, part)
             segment = _Segment(path, part * SEGMENT_ROWS, self._meta)
             segment.set_state(self._state)
-            self._parts.append(segment)
+            segment.set_stamps(self._stamped_ns)
+            self._parts[part] = segment
             self._last = segment
             return segment
+
+    def _close_full(self) -> None:
+        """Closes the segments that nothing will change, so that the driver may pack them: the disk
+        keeps a file that was replaced as long as it is mapped."""
+        for part, segment in list(self._parts.items()):
+            if segment.final(self._stamped_ns):
+                segment.close(SEGMENT_ROWS)
+                del self._parts[part]
+                self._closed.add(part)
 
     def __enter__(self) -> Recorder:
         return self

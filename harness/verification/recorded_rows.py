@@ -248,7 +248,7 @@ def _writer(
         if not len(rows) <= first * ROW <= 4 * MOST_BYTES:
             raise Damaged(f"writer {name}: segments overlap")
         rows += bytes(first * ROW - len(rows)) + parts[first][1]
-    meta, _, stamps = parts[firsts[0]]
+    meta = parts[firsts[0]][0]
     try:
         lines = files.read(run, f"history/{name}.strings").split(b"\n")[:-1]
     except FileNotFoundError:
@@ -260,7 +260,7 @@ def _writer(
         [int(process) for process in meta.get("processes", ())],
         rows,
         ["", *texts],
-        stamps,
+        max(stamps for _, _, stamps in parts.values()),
     )
 
 

@@ -90,6 +90,22 @@ def test_what_was_fetched_is_what_was_recorded_at_every_look(tmp_path: Path) -> 
         assert (here / "history" / name).read_bytes() == (there / "history" / name).read_bytes()
 
 
+def test_a_closed_segment_is_whole_here_after_every_piece(tmp_path: Path) -> None:
+    there, here = tmp_path / "there", tmp_path / "here"
+    (there / "history").mkdir(parents=True)
+    mirror, copies = Mirror(there), Copies(here)
+    with Recorder(there / "history", "c1", {"node": "c1", "processes": [1]}) as recorder:
+        for n in range(1500):
+            recorder.complete(recorder.invoke(Op.READ, 1, 0, attempt=n), Status.OK)
+    seen = []
+    for name, at, data in mirror.look()[0]:
+        copies.write(name, at, base64.b64decode(data))
+        seen.append(len(reader.load(here / "history").history.rows))
+    copies.close()
+    assert seen == [0, 512, 1024, 1500, 1500]
+    assert reader.read_header(here / "history" / "c1.seg").rows == 1500
+
+
 @pytest.mark.parametrize("name", ["manifest.json", "history/../x.seg", "logs/a/b.sh", "/etc/x"])
 def test_a_host_cannot_write_where_it_should_not(tmp_path: Path, name: str) -> None:
     with pytest.raises(EnvironmentFailed, match="sent a file with an invalid name"):

@@ -271,3 +271,66 @@ def test_a_call_may_return_in_the_nanosecond_in_which_it_began_and_not_before(
         else:
             (row,) = reader.load(folder).history.rows
             assert row["t_inv"] == row["t_ret"] == 5
+
+
+def closed(directory: Path) -> list[str]:
+    """The segments that their writers have closed."""
+    headers = map(reader.read_header, sorted(directory.glob("*.seg")))
+    return [header.path.name for header in headers if header.rows is not None]
+
+
+def test_a_full_segment_is_closed_once_all_its_calls_have_returned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segments, "SEGMENT_ROWS", 2)
+    with recorder(tmp_path) as record:
+        waits = record.invoke(Op.ACQUIRE, 1, 0, attempt=1)
+        for _ in range(4):
+            record.complete(record.invoke(Op.TRY, 1, 0, attempt=2), Status.OK)
+        assert closed(tmp_path) == ["w+1.seg"]
+        record.complete(waits, Status.OK, token=5)
+        record.invoke(Op.TRY, 1, 0, attempt=2)
+        assert closed(tmp_path) == ["w+1.seg"], "they are looked at when the next one begins"
+        record.invoke(Op.TRY, 1, 0, attempt=2)
+        assert closed(tmp_path) == ["w+1.seg", "w.seg"]
+        record.tell(segments.DONE)
+    loaded = reader.load(tmp_path)
+    assert loaded.states == {"w": segments.DONE}
+    assert loaded.history.rows["token"].tolist() == [5, -1, -1, -1, -1, -1, -1]
+
+
+def test_a_full_segment_stays_open_while_its_kernel_timestamps_may_be_dropped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segments, "SEGMENT_ROWS", 2)
+    times = iter(range(10, 1000))
+    meta = {"node": "c1", "processes": [1]}
+    with segments.Recorder(tmp_path, "w", meta, now=times.__next__) as record:
+
+        def calls(count: int) -> None:
+            for _ in range(count):
+                row = record.invoke(Op.TRY, 1, 0, attempt=1)
+                record.complete(row, Status.OK, stamped=lambda inv, ret: (inv, ret))
+
+        calls(3)  # returns at 11, 13 and 15
+        record.stamps_good(13)
+        calls(2)
+        assert closed(tmp_path) == [], "a return at 13 is dropped by drop_stamps(13)"
+        record.drop_stamps(13)
+        record.stamps_good(17)
+        calls(2)
+        assert closed(tmp_path) == ["w+1.seg", "w.seg"]
+    loaded = reader.load(tmp_path)
+    assert loaded.history.rows["flags"].tolist() == [3, 0, 0, 0, 0, 0, 0]
+
+
+def test_until_when_timestamps_count_outlives_the_first_segment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segments, "SEGMENT_ROWS", 2)
+    with recorder(tmp_path) as record:
+        for _ in range(5):
+            row = record.invoke(Op.TRY, 1, 0, attempt=1)
+            record.complete(row, Status.OK, stamped=lambda inv, ret: (inv, ret))
+            record.stamps_good(segments.HOST_CLOCK())
+    assert reader.load(tmp_path).history.rows["flags"].tolist() == [3] * 5
