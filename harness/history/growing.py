@@ -20,10 +20,9 @@ import numpy.typing as npt
 from holdfast.harness.core.case import MERGED_DTYPE, stacked
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
-from holdfast.harness.core.operations import ROW_BYTES, Op, Status
+from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.history import reader
 from holdfast.harness.history.reader import ROW_DTYPE, Header, Recording, rows_at, segment_files
-from holdfast.harness.recording.segments import HEADER_BYTES
 
 MOST_ROWS = 10_000
 """Rows that are kept. To read, merge and judge them takes about 20 ms of CPU."""
@@ -85,6 +84,8 @@ class Growing:
     def _follow(self, one: _Followed) -> None:
         """Reads a segment's new rows, and again those that had not returned."""
         waited = np.flatnonzero(one.rows["status"] == Status.INVOKED)
+        if one.read == one.header.capacity and not len(waited):
+            return
         for at in waited.tolist():
             one.rows[at] = _stable(one.header.path, int(one.numbers[at]), 1)[0]
         parts, numbers = [one.rows], [one.numbers]
@@ -135,11 +136,10 @@ def _stable(path: Path, at: int, count: int) -> Rows:
     A writer stores the status of a row last. So a row whose status was final in one reading is
     whole in the next; of one that was not, only the call counts.
     """
-    begin = HEADER_BYTES + at * ROW_BYTES
-    first = rows_at(path, begin, count)
+    first = rows_at(path, at, count)
     empty = np.flatnonzero(first["status"] == Status.EMPTY)
     first = first[: empty[0]] if len(empty) else first
-    rows: Rows = rows_at(path, begin, len(first)).copy()
+    rows: Rows = rows_at(path, at, len(first)).copy()
     reader.without_return(rows, first["status"] == Status.INVOKED)
     return rows
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from holdfast.harness.core.operations import ROW_BYTES, Op, Status
+from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.history.current_holders import LOOK_S, CurrentHolds, Hold
 from holdfast.harness.history.event_counts import EventCounts
 from holdfast.harness.history.reader import Header, read_header, rows_at, segment_files
 from holdfast.harness.plans.events import Event
-from holdfast.harness.recording.segments import HEADER_BYTES, READY
+from holdfast.harness.recording.segments import READY
 
 LOOK_ROWS = 512
 """Number of rows of a segment that are read at a time."""
@@ -92,15 +92,17 @@ class Live:
     def _follow(self, cursor: _Cursor) -> bool:
         """Process what is new in one segment; True if there may be more."""
         path = cursor.header.path
+        if cursor.read == cursor.header.capacity and not cursor.pending:
+            return False
         node = str(cursor.header.meta.get("node", cursor.header.writer))
         pending = []
         for n in cursor.pending:
-            row = rows_at(path, HEADER_BYTES + n * ROW_BYTES, 1)[0]
+            row = rows_at(path, n, 1)[0]
             if row["status"] == Status.INVOKED:
                 pending.append(n)
             else:
                 self._answered(row, node)
-        rows = rows_at(path, HEADER_BYTES + cursor.read * ROW_BYTES, LOOK_ROWS)
+        rows = rows_at(path, cursor.read, LOOK_ROWS)
         empty = np.flatnonzero(rows["status"] == Status.EMPTY)
         rows = rows[: empty[0]] if len(empty) else rows
         for n, row in enumerate(rows, cursor.read):

@@ -20,12 +20,12 @@ from holdfast.harness.core.case import MERGED_DTYPE, Columns, mask, room
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
-from holdfast.harness.core.operations import ROW_BYTES, Op, Status
+from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.history import host_clocks, reader
 from holdfast.harness.history.distinct import LOW_32, numbered
 from holdfast.harness.history.reader import Header
 from holdfast.harness.history.tighten import narrowed
-from holdfast.harness.recording.segments import HEADER_BYTES
+from holdfast.harness.recording.packed import whole_frames
 
 BLOCK_ROWS = 1 << 14
 """Rows that are read of a writer at a time, at most."""
@@ -95,10 +95,13 @@ class _Writer:
     def block(self, most_rows: int) -> Columns | None:
         """Its next rows, so many at most; None if a segment ended."""
         header = self.headers[self.segment]
-        left = max(0, header.bytes - HEADER_BYTES) // ROW_BYTES - self.at
-        begin = HEADER_BYTES + self.at * ROW_BYTES
-        raw = reader.rows_at(header.path, begin, min(most_rows, left))
-        if not len(raw):
+        left = reader.at_most(header) - self.at
+        most_rows = min(most_rows, left)
+        if header.packed:
+            most_rows = whole_frames(self.at, most_rows)
+        raw = reader.block_at(header.path, self.at, most_rows)
+        count = len(raw["status"])
+        if not count:
             if header.rows is not None and self.at < header.rows:
                 raise UsageError(
                     f"{header.path}: {self.at} of the {header.rows} rows that its writer"
@@ -108,7 +111,7 @@ class _Writer:
             return None
         shifted = replace(header, first_row=header.first_row + self.at)
         rows = reader.merge_form(shifted, raw, self.order, self.numbers, skipped=self.at)
-        self.at += len(raw)
+        self.at += count
         if len(rows):
             self.read_ns = max(self.read_ns, int(rows["t_inv"].max()))
         return narrowed(rows, self.stamps_ns)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
 from pathlib import Path
@@ -28,15 +28,17 @@ from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.operations import NO_TOKEN, ROW_BYTES, ROW_FIELDS, Op, Status
 from holdfast.harness.core.starved import Starved
-from holdfast.harness.history import host_clocks
+from holdfast.harness.history import host_clocks, packing
 from holdfast.harness.history.tighten import narrowed
-from holdfast.harness.recording import starvation
+from holdfast.harness.recording import packed, starvation
 from holdfast.harness.recording.segments import (
     HEADER_BYTES,
     MAGIC,
     META_AT,
+    PACKED,
     ROWS_AT,
     SCHEMA,
+    SEGMENT_ROWS,
     STAMPS_AT,
     STATE_AT,
 )
@@ -57,6 +59,8 @@ _NAME = re.compile(r"(?!\.)[\w.+-]{1,200}")
 """Name of a writer; files beside the segments have it too."""
 
 
+Recorded = npt.NDArray[np.void] | Mapping[str, Column]
+"""Rows of one writer as it recorded them: of ROW_DTYPE, or by column if they were packed."""
 Metas = Mapping[str, Mapping[str, Any]]
 """writer -> its description of itself"""
 
@@ -67,6 +71,7 @@ class Header:
 
     stamps_ns   until when kernel timestamps count, as far as this segment says: see `newest`
     capacity    number of rows that fit; bytes: size of the file
+    packed      whether it was, when this was read: the driver may pack it at any later moment
     """
 
     path: Path
@@ -78,6 +83,7 @@ class Header:
     stamps_ns: int = 0
     capacity: int = 0
     bytes: int = 0
+    packed: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -106,10 +112,11 @@ def read_header(path: Path) -> Header:
             " copy the run directory again"
         )
     schema, row_bytes, room, first = np.frombuffer(head, "<u4", 4, len(MAGIC)).tolist()
-    if schema != SCHEMA or row_bytes != ROW_BYTES:
+    if schema not in (SCHEMA, PACKED) or row_bytes != ROW_BYTES:
         raise UsageError(
             f"{path}: segment schema {schema} with {row_bytes} bytes a row, this version reads"
-            f" {SCHEMA} with {ROW_BYTES}; judge it with the version that wrote it, or a newer one"
+            f" {SCHEMA} and {PACKED} with {ROW_BYTES}; judge it with the version that wrote it, or"
+            " a newer one"
         )
     used = int.from_bytes(head[ROWS_AT : ROWS_AT + 8], "little")
     try:
@@ -124,6 +131,12 @@ def read_header(path: Path) -> Header:
             f"{path}: {length} bytes with room for {room} rows, of {MOST_ROWS} at"
             " most; it is damaged: copy the run directory again"
         )
+    # A few bytes can stand for as many rows as a writer puts into a segment, and for no more.
+    if schema == PACKED and not 0 < used <= min(room, SEGMENT_ROWS) + 1:
+        raise UsageError(
+            f"{path}: {used - 1} packed rows with room for {room}, of {SEGMENT_ROWS} at most; it"
+            " is damaged: copy the run directory again"
+        )
     return Header(
         path=path,
         capacity=room,
@@ -134,6 +147,7 @@ def read_header(path: Path) -> Header:
         rows=used - 1 if used else None,
         meta=meta,
         stamps_ns=int.from_bytes(head[STAMPS_AT : STAMPS_AT + 8], "little"),
+        packed=schema == PACKED,
     )
 
 
@@ -158,27 +172,59 @@ def _head(path: Path) -> tuple[bytes, int]:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def rows_at(path: Path, at: int, count: int) -> npt.NDArray[np.void]:
-    """Up to `count` rows of a segment from byte `at` on; fewer if it has fewer by now."""
+def block_at(path: Path, at: int, count: int) -> Recorded:
+    """Up to `count` rows of a segment from row `at` on; fewer if it has fewer by now."""
     try:
         with files.opened(path.parent.parent, f"{path.parent.name}/{path.name}") as file:
-            raw = os.pread(file, count * ROW_BYTES, at)
+            # The driver may have packed the segment since anything else was read: this file is
+            # either the one or the other.
+            head = os.pread(file, META_AT, 0)
+            if not packed.is_packed(head):
+                raw = os.pread(file, count * ROW_BYTES, HEADER_BYTES + at * ROW_BYTES)
+                return np.frombuffer(raw[: len(raw) // ROW_BYTES * ROW_BYTES], ROW_DTYPE)
+            return _unpacked(path, head, lambda place, most: os.pread(file, most, place), at, count)
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
-    rows: npt.NDArray[np.void]
-    rows = np.frombuffer(raw[: len(raw) // ROW_BYTES * ROW_BYTES], ROW_DTYPE)
+
+
+def rows_at(path: Path, at: int, count: int) -> npt.NDArray[np.void]:
+    """As `block_at`, as an array of ROW_DTYPE."""
+    block = block_at(path, at, count)
+    if isinstance(block, np.ndarray):
+        return block
+    rows = np.empty(len(block["t_inv"]), ROW_DTYPE)
+    for name, column in block.items():
+        rows[name] = column
     return rows
 
 
-def read_rows(header: Header) -> npt.NDArray[np.void]:
+def _unpacked(
+    path: Path, head: bytes, read: Callable[[int, int], bytes], at: int, count: int
+) -> dict[str, Column]:
+    """Rows of a packed segment, by column. UsageError if it is damaged."""
+    try:
+        rows = packed.held(head)
+        if not 0 <= rows <= SEGMENT_ROWS:
+            raise ValueError(f"{rows} rows, more than the limit of {SEGMENT_ROWS}")
+        return packing.columns(read, rows, at, count)
+    except ValueError as error:
+        raise UsageError(
+            f"{path}: the packed segment is damaged: {error}; copy the run directory again"
+        ) from error
+
+
+def read_rows(header: Header) -> Recorded:
     """All rows of one segment, including those never begun (status EMPTY).
 
     Of a file that has grown since its header was read, only what it had then.
     """
     path = header.path
     name = f"{path.parent.name}/{path.name}"
-    raw = np.frombuffer(files.read(path.parent.parent, name, MOST_BYTES), np.uint8)
-    raw = raw[HEADER_BYTES : header.bytes]
+    data = files.read(path.parent.parent, name, MOST_BYTES)
+    if packed.is_packed(data):
+        most = at_most(header)
+        return _unpacked(path, data[:META_AT], lambda at, count: data[at : at + count], 0, most)
+    raw = np.frombuffer(data, np.uint8)[HEADER_BYTES : header.bytes]
     if header.rows is not None and len(raw) < header.rows * ROW_BYTES:
         raise UsageError(
             f"{header.path}: {len(raw) // ROW_BYTES} of the {header.rows} rows that its writer"
@@ -249,7 +295,9 @@ def newest(headers: Sequence[Header]) -> tuple[int, int]:
 
 
 def at_most(header: Header) -> int:
-    """Number of rows that a segment can have, by its size."""
+    """Number of rows that a segment can have, by its size; if it is packed, by its header."""
+    if header.packed:
+        return header.rows or 0
     return max(0, header.bytes - HEADER_BYTES) // ROW_BYTES
 
 
@@ -434,19 +482,20 @@ def too_large(directory: Path) -> str:
     """Why a history does not fit in the memory of this machine, "" if it does."""
     found = by_writer(directory)
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    total = sum(header.bytes for headers in found.values() for header in headers)
+    rows = sum(at_most(header) for headers in found.values() for header in headers)
+    total = rows * ROW_BYTES
     # The merged history, its order and the checkers' columns need a few times as much.
     if total <= memory // 4:
         return ""
     return (
-        f"{directory}: its segments hold {total >> 20} MiB, more than a quarter of this"
+        f"{directory}: its rows take {total >> 20} MiB, more than a quarter of this"
         f" machine's {memory >> 20} MiB of memory"
     )
 
 
 def merge_form(
     header: Header,
-    rows: npt.NDArray[np.void],
+    rows: Recorded,
     writer: int,
     numbers: npt.NDArray[np.int64],
     skipped: int = 0,
@@ -457,16 +506,14 @@ def merge_form(
     """
     begun = rows["status"] != Status.EMPTY
     whole = bool(begun.all())
-    kept = np.arange(len(rows)) if whole else np.flatnonzero(begun)
+    kept = np.arange(len(begun)) if whole else np.flatnonzero(begun)
     columns = {name: rows[name].copy() if whole else rows[name][kept] for name, _ in ROW_FIELDS}
     told = SAYS_WHY[columns["f"]]
     damage = _damaged(columns, told, len(numbers))
     if damage.any():
         at = int(kept[np.argmax(damage)]) + skipped
-        raise UsageError(
-            f"{header.path}: row {at} (byte {HEADER_BYTES + at * ROW_BYTES}) is damaged;"
-            " copy the run directory again"
-        )
+        place = "" if header.packed else f" (byte {HEADER_BYTES + at * ROW_BYTES})"
+        raise UsageError(f"{header.path}: row {at}{place} is damaged; copy the run directory again")
     # A segment numbers its texts by itself: its text 2 may be the run's text 17, numbers[2].
     for name in ("key", "err"):
         columns[name] = numbers.astype(MERGED_DTYPE[name])[columns[name]]

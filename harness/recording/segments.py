@@ -33,8 +33,10 @@ from holdfast.harness.core.operations import (
 )
 
 MAGIC = b"HOLDFAST"
-SCHEMA = 1
+SCHEMA, PACKED = 1, 2
+"""Of a segment as its writer has it, and of one that was packed: see `recording.packed`."""
 HEADER_BYTES = 4096
+SCHEMA_AT = 8
 STATE_AT = 24
 ROWS_AT = 32
 STAMPS_AT = 40

@@ -6,6 +6,7 @@ and its number in that writer's segments. Standard library only.
 
 from __future__ import annotations
 
+import os
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import compress
@@ -14,8 +15,11 @@ from typing import Any, NamedTuple
 
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.runs import files
+from holdfast.harness.verification.packed_rows import MOST_ROWS, rows_of
 
 HEADER, ROW, MOST_BYTES = 4096, 96, 256 << 20
+PACKED = b"\2\0\0\0\x60\0\0\0"
+SCHEMAS = (b"\1\0\0\0\x60\0\0\0", PACKED)
 FORMAT = "<qqqqqqqqIIIIIIBBBBI"
 FIELDS: dict[str, tuple[str, int]] = {
     **{
@@ -216,39 +220,65 @@ def _recorded(writer: Writer, name: str, torn: bytes) -> array[int]:
     return found
 
 
+class _Segment(NamedTuple):
+    """One segment as its file has it. packed: its number of rows if it is packed, else -1."""
+
+    name: str
+    meta: Mapping[str, Any]
+    data: bytes
+    packed: int
+    stamps_ns: int
+
+    def rows(self) -> memoryview | bytearray:
+        if self.packed < 0:
+            whole = (len(self.data) - HEADER) // ROW * ROW
+            return memoryview(self.data)[HEADER : HEADER + whole]
+        try:
+            return rows_of(self.data, self.packed)
+        except ValueError as error:
+            raise Damaged(f"history/{self.name}: {error}") from error
+
+
 def of_directory(run: Path) -> list[Writer]:
     """The writers of a run directory. Damaged or UsageError if it is none."""
-    parts: dict[str, dict[int, tuple[Mapping[str, Any], memoryview, int]]] = {}
+    parts: dict[str, dict[int, _Segment]] = {}
+    unpacked = 0
     for name in files.listed(run, "history"):
         if not name.endswith(".seg"):
             continue
-        data = files.read(run, f"history/{name}", MOST_BYTES)
-        if len(data) < HEADER or data[:8] != b"HOLDFAST" or data[8:16] != b"\1\0\0\0\x60\0\0\0":
-            raise Damaged(f"history/{name}: not a segment")
-        used = int.from_bytes(data[32:40], "little")
-        whole = (len(data) - HEADER) // ROW * ROW
-        if used and (used - 1) * ROW > whole:
-            raise Damaged(f"history/{name}: rows are missing")
-        meta = files.table(data[64:HEADER].split(b"\0", 1)[0])
-        first = int.from_bytes(data[20:24], "little")
-        stamps = int.from_bytes(data[40:48], "little")
-        rows = memoryview(data)[HEADER : HEADER + whole]
-        parts.setdefault(str(meta["writer"]), {})[first] = (meta, rows, stamps)
+        one = _segment(run, name)
+        first = int.from_bytes(one.data[20:24], "little")
+        parts.setdefault(str(one.meta["writer"]), {})[first] = one
+        unpacked += max(0, one.packed) * ROW
+        if unpacked > os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4:
+            raise Damaged("history: its packed rows need more than a quarter of the memory")
     # One writer's segments are dropped before those of the next one are joined.
     return [_writer(run, name, parts.pop(name)) for name in list(parts)]
 
 
-def _writer(
-    run: Path, name: str, parts: Mapping[int, tuple[Mapping[str, Any], memoryview, int]]
-) -> Writer:
+def _segment(run: Path, name: str) -> _Segment:
+    data = files.read(run, f"history/{name}", MOST_BYTES)
+    if len(data) < HEADER or data[:8] != b"HOLDFAST" or data[8:16] not in SCHEMAS:
+        raise Damaged(f"history/{name}: not a segment")
+    used = int.from_bytes(data[32:40], "little")
+    packed = used - 1 if data[8:16] == PACKED else -1
+    if data[8:16] == PACKED and not 0 <= packed <= MOST_ROWS:
+        raise Damaged(f"history/{name}: {packed} packed rows, of {MOST_ROWS} at most")
+    if packed < 0 and used and (used - 1) * ROW > (len(data) - HEADER) // ROW * ROW:
+        raise Damaged(f"history/{name}: rows are missing")
+    meta = files.table(data[64:HEADER].split(b"\0", 1)[0])
+    return _Segment(name, meta, data, packed, int.from_bytes(data[40:48], "little"))
+
+
+def _writer(run: Path, name: str, parts: Mapping[int, _Segment]) -> Writer:
     """One writer, from its segments, padded up to where the next one begins."""
     firsts = sorted(parts)
     rows = bytearray()
     for first in firsts:
         if not len(rows) <= first * ROW <= 4 * MOST_BYTES:
             raise Damaged(f"writer {name}: segments overlap")
-        rows += bytes(first * ROW - len(rows)) + parts[first][1]
-    meta = parts[firsts[0]][0]
+        rows += bytes(first * ROW - len(rows)) + parts[first].rows()
+    meta = parts[firsts[0]].meta
     try:
         lines = files.read(run, f"history/{name}.strings").split(b"\n")[:-1]
     except FileNotFoundError:
@@ -260,7 +290,7 @@ def _writer(
         [int(process) for process in meta.get("processes", ())],
         rows,
         ["", *texts],
-        max(stamps for _, _, stamps in parts.values()),
+        max(part.stamps_ns for part in parts.values()),
     )
 
 

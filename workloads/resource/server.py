@@ -15,7 +15,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import mmap
 import os
 import struct
 import sys
@@ -28,6 +27,7 @@ from holdfast.harness.client.resource_replies import PORT
 from holdfast.harness.core.operations import NO_TOKEN, ROW_BYTES, ROW_FORMAT, Op, Status
 from holdfast.harness.core.waiting import until
 from holdfast.harness.recording import segments
+from holdfast.harness.recording.packed import is_packed, unpacked
 from holdfast.harness.recording.phase import END, Phase
 
 LIMIT = 1 << 16
@@ -173,17 +173,15 @@ def replay(directory: Path, writer: str, store: Store) -> None:
     strings = ["", *(json.loads(line) for line in strings_file.read_bytes().splitlines())]
     part = 0
     while (path := segments.segment_path(directory, writer, part)).exists():
-        with path.open("rb") as file:
-            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        for at in range(segments.HEADER_BYTES, len(data) - ROW_BYTES + 1, ROW_BYTES):
-            fields = row.unpack_from(data, at)
+        data = path.read_bytes()
+        rows = unpacked(data) if is_packed(data) else data[segments.HEADER_BYTES :]
+        for fields in row.iter_unpack(rows[: len(rows) // ROW_BYTES * ROW_BYTES]):
             kind, status = fields[14], fields[17]
             if kind in (Op.SERVED_READ, Op.SERVED_WRITE) and status == Status.OK:
                 _, register = store.admit(strings[fields[11]], fields[2], fields[3])
                 register.version = max(register.version, fields[5])
                 if kind == Op.SERVED_WRITE:
                     store.note(fields[7], fields[5])
-        data.close()
         part += 1
 
 

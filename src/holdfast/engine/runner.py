@@ -199,6 +199,7 @@ def execute(run: RunDir, show: Show, told: Callable[[Violation], bool] | None = 
             env=_environment(run),
         ) as process,
         _passing_on_interrupts(process) as asked,
+        _packing(run, manifest),
         _judging(run, manifest, process, told),
     ):
         assert process.stdout is not None
@@ -247,6 +248,18 @@ def _judging(
         yield
     if live.problem:
         click.echo(f"holdfast: not judged while it ran: {live.problem}", err=True)
+
+
+@contextmanager
+def _packing(run: RunDir, manifest: Manifest) -> Iterator[None]:
+    """Packs full segments while the run goes on, if they are written on this machine."""
+    if catalogue.BACKENDS[manifest.plan.backend].hosts_file:
+        yield
+        return
+    from holdfast.harness.history.packer import Packer
+
+    with Packer(run.history):
+        yield
 
 
 def _say_if_blind(manifest: Manifest) -> None:

@@ -1,0 +1,82 @@
+"""Packs the full segments of a run while it goes on, in a thread of low priority.
+
+Only what its writer has closed is packed, and the packed file takes the place of the other one at
+once: a reader finds one of the two, also if this process or the writer is killed.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.operations import ROW_BYTES
+from holdfast.harness.history import packing, reader
+from holdfast.harness.recording.segments import HEADER_BYTES, PACKED, SCHEMA_AT, SEGMENT_ROWS
+from holdfast.harness.runs import files
+
+EVERY_S = 1.0
+NICENESS = 10
+
+
+class Packer:
+    """Packs the history in a folder from entry to exit. Its writers have to be on this machine."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._done: set[str] = set()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="packer", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _work(self) -> None:
+        # On Linux a thread has a niceness of its own: clients and servers come first.
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
+        while not self._over.wait(EVERY_S):
+            self.look()
+        self.look()
+
+    def look(self) -> None:
+        """Packs what is full and closed by now."""
+        for path in reader.segment_files(self._directory):
+            if path.name in self._done:
+                continue
+            # A damaged segment stays as it is, for the judge to report; so does any on a full disk.
+            with suppress(OSError, UsageError):
+                header = reader.read_header(path)
+                if header.rows is None:
+                    continue
+                self._done.add(path.name)
+                full = 0 < header.rows == header.capacity <= SEGMENT_ROWS
+                if full and not header.packed:
+                    pack(header)
+
+
+def pack(header: reader.Header) -> None:
+    """Replaces a closed segment by a packed one, if that is smaller."""
+    folder, name = header.path.parent, header.path.name
+    data = files.read(folder, name, reader.MOST_BYTES)
+    if len(data) != HEADER_BYTES + header.capacity * ROW_BYTES:
+        return
+    rows = np.frombuffer(data, reader.ROW_DTYPE, header.capacity, HEADER_BYTES)
+    head = bytearray(data[:HEADER_BYTES])
+    head[SCHEMA_AT : SCHEMA_AT + 4] = PACKED.to_bytes(4, "little")
+    whole = bytes(head) + packing.pack(rows)
+    found = packing.columns(lambda at, count: whole[at : at + count], len(rows), 0, len(rows))
+    # The other file is gone afterwards.
+    same = all(np.array_equal(rows[field], column) for field, column in found.items())
+    if same and len(whole) < len(data):
+        files.write(folder, name, whole)
