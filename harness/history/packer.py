@@ -66,17 +66,24 @@ class Packer:
 
 
 def pack(header: reader.Header) -> None:
-    """Replaces a closed segment by a packed one, if that is smaller."""
+    """Replaces a full segment by a packed one, if that is smaller."""
     folder, name = header.path.parent, header.path.name
     data = files.read(folder, name, reader.MOST_BYTES)
     if len(data) != HEADER_BYTES + header.capacity * ROW_BYTES:
         return
-    rows = np.frombuffer(data, reader.ROW_DTYPE, header.capacity, HEADER_BYTES)
-    head = bytearray(data[:HEADER_BYTES])
-    head[SCHEMA_AT : SCHEMA_AT + 4] = PACKED.to_bytes(4, "little")
-    whole = bytes(head) + packing.pack(rows)
-    found = packing.columns(lambda at, count: whole[at : at + count], len(rows), 0, len(rows))
+    made = packed(data)
+    found = packing.columns(
+        lambda at, count: made[at : at + count], header.capacity, 0, header.capacity
+    )
+    rows = np.frombuffer(data, reader.ROW_DTYPE, offset=HEADER_BYTES)
     # The other file is gone afterwards.
     same = all(np.array_equal(rows[field], column) for field, column in found.items())
-    if same and len(whole) < len(data):
-        files.write(folder, name, whole)
+    if same and len(made) < len(data):
+        files.write(folder, name, made)
+
+
+def packed(data: bytes) -> bytes:
+    """A closed segment, packed."""
+    head = bytearray(data[:HEADER_BYTES])
+    head[SCHEMA_AT : SCHEMA_AT + 4] = PACKED.to_bytes(4, "little")
+    return bytes(head) + packing.pack(np.frombuffer(data, reader.ROW_DTYPE, offset=HEADER_BYTES))

@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 from holdfast.harness.campaigns.run_index import RunIndex
+from holdfast.harness.history.packer import packed
 from holdfast.serve.server import Handler, Server
 from tests.front.test_hostile_runs import code_of, sound
 
@@ -114,6 +115,9 @@ def test_a_damaged_run_is_judged_or_refused(
     run, codes = sound(tmp_path / "runs"), Counter[int]()
     names = [name for name in FILES if (run / name).is_file()]
     assert len(names) >= 6
+    # Of both kinds of segment one.
+    segment = run / "history" / "resource.seg"
+    segment.write_bytes(packed(segment.read_bytes()))
     verdicts = (run / "verdicts.json").read_bytes()
     for n in range(number):
         rng = random.Random(f"run {n}")

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.operations import ROW_FIELDS, Status
-from holdfast.harness.history import packing, reader
+from holdfast.harness.history import packer, packing, reader
 from holdfast.harness.history.reader import ROW_DTYPE, block_at, read_header, read_rows, rows_at
 from holdfast.harness.recording import packed
 from holdfast.harness.recording.packed import FRAME_ROWS, RELATIVE, STEPS, TABLE
@@ -143,9 +143,7 @@ def in_folder(folder: Path, count: int = 40) -> tuple[Path, Rows]:
     (folder / "history").mkdir(parents=True)
     write_closed(folder / "history", {"writer": "w", "processes": [1]}, [""], rows.tobytes())
     path = folder / "history" / "w.seg"
-    head = bytearray(path.read_bytes()[:HEADER_BYTES])
-    head[SCHEMA_AT : SCHEMA_AT + 4] = PACKED.to_bytes(4, "little")
-    path.write_bytes(bytes(head) + packing.pack(rows))
+    path.write_bytes(packer.packed(path.read_bytes()))
     return path, rows
 
 
