@@ -17,6 +17,7 @@ from holdfast.harness.recording.packed import (
     FRAME_ROWS,
     MOST_ENTRIES,
     ORDER,
+    PARTS,
     RELATIVE,
     STEPS,
     TABLE,
@@ -27,7 +28,7 @@ from holdfast.harness.recording.segments import HEADER_BYTES
 KINDS = dict(ROW_FIELDS)
 _MASKS = {1: (1 << 8) - 1, 4: (1 << 32) - 1}
 """of columns without a sign"""
-_WIDTHS = {1: "u1", 2: "<u2", 4: "<u4", 8: "<u8"}
+_UNSIGNED = {1: "u1", 2: "<u2", 4: "<u4", 8: "<u8"}
 
 
 def pack(rows: npt.NDArray[np.void]) -> bytes:
@@ -76,7 +77,10 @@ def _packed(values: Column, base: Column | None) -> tuple[Coded, bytes]:
         return one, b""
     # Distances wrap as the numbers do: -2^63 to 2^63 - 1 is 2^64 - 1 in eight bytes.
     far = (ways[how] - ways[how].dtype.type(low[how])).view(f"<u{values.itemsize}")
-    return one, far.astype(_WIDTHS[one.width]).tobytes()
+    low_size, *high_size = PARTS[one.width]
+    parts = [far.astype(_UNSIGNED[low_size])]
+    parts += [(far >> 8 * low_size).astype(_UNSIGNED[size]) for size in high_size]
+    return one, b"".join(part.tobytes() for part in parts)
 
 
 def _steps(numbers: Column) -> Column:
@@ -91,7 +95,7 @@ def _steps(numbers: Column) -> Column:
 
 
 def _width(span: int) -> int:
-    return next(width for width in (0, 1, 2, 4, 8) if span < 1 << 8 * width)
+    return next(width for width in PARTS if span < 1 << 8 * width)
 
 
 def columns(read: Callable[[int, int], bytes], rows: int, at: int, count: int) -> dict[str, Column]:
@@ -145,13 +149,20 @@ def _numbers(frame: memoryview, one: Coded, out: Column) -> None:
         np.take(table, places, out=out, mode="clip")
         return
     mask = _MASKS.get(out.itemsize, -1)
-    if one.width:
+    minimum = one.minimum & mask
+    if not one.width:
+        out.fill(minimum)
+    elif len(PARTS[one.width]) == 1:
         # Numbers as wide as the column are taken as its own type: with another one, numpy would
         # compute in floating point.
-        width = _WIDTHS[one.width] if one.width < out.itemsize else kind
-        np.add(np.frombuffer(frame, width, len(out), at), one.minimum & mask, out=out, dtype=kind)
+        width = _UNSIGNED[one.width] if one.width < out.itemsize else kind
+        np.add(np.frombuffer(frame, width, len(out), at), minimum, out=out, dtype=kind)
     else:
-        out.fill(one.minimum & mask)
+        low, high = PARTS[one.width]
+        above = np.frombuffer(frame, _UNSIGNED[high], len(out), at + low * len(out))
+        np.multiply(above, 1 << 8 * low, out=out, dtype=kind)
+        np.add(out, np.frombuffer(frame, _UNSIGNED[low], len(out), at), out=out, dtype=kind)
+        np.add(out, minimum, out=out, dtype=kind)
     if one.how & STEPS:
         out[0] = one.first & mask
         np.cumsum(out, dtype=kind, out=out)

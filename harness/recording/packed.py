@@ -6,8 +6,10 @@ their numbers, each the distance to the column's minimum in as few bytes as the 
 
     t_inv  1000 1003 1009   STEPS: 3 3 6 (the first has no meaning), minimum 3, 1 byte: 0 0 3
 
-All arithmetic wraps at the size of the column. Standard library only: a resource that is restarted
-reads its own rows.
+Numbers of 3, 5 or 6 bytes are in two parts, as machines have no such: first the low 2 or 4 bytes
+of all, then the high ones. All arithmetic wraps at the size of the column.
+
+Standard library only: a resource that is restarted reads its own rows.
 """
 
 from __future__ import annotations
@@ -31,6 +33,8 @@ ORDER = tuple(sorted((name for name, _ in ROW_FIELDS), key=lambda name: name in 
 """The order in which columns can be unpacked."""
 SIZES = {name: int(kind[-1]) for name, kind in ROW_FIELDS}
 MOST_ENTRIES = 256
+PARTS = {0: (), 1: (1,), 2: (2,), 3: (2, 1), 4: (4,), 5: (4, 1), 6: (4, 2), 8: (8,)}
+"""width of a number -> the bytes of its parts"""
 CODED = struct.Struct("<BBHqq")
 _UNSIGNED = {1: "B", 2: "H", 4: "I", 8: "Q"}
 _HOWS = (0, RELATIVE, STEPS, RELATIVE | STEPS, TABLE)
@@ -90,7 +94,7 @@ def coded(frame: bytes | memoryview, rows: int) -> dict[str, Coded]:
         SIZES, CODED.iter_unpack(frame[:at]), strict=True
     ):
         one = found[name] = Coded(how, width, entries, minimum, first, at)
-        good = one.how in _HOWS and one.width in (0, *_UNSIGNED) and one.width <= SIZES[name]
+        good = one.how in _HOWS and one.width in PARTS and one.width <= SIZES[name]
         if one.how & RELATIVE and name not in BASES:
             good = False
         if one.how == TABLE:
@@ -147,8 +151,12 @@ def _numbers(frame: bytes, one: Coded, size: int, rows: int) -> Iterator[int]:
             raise ValueError("a number is not in its table")
         return map(table.__getitem__, places)
     far: Iterable[int] = repeat(0, rows)
-    if one.width:
-        far = array(_UNSIGNED[one.width], frame[at : at + one.width * rows])
+    shift = 0
+    for size in PARTS[one.width]:
+        part = array(_UNSIGNED[size], frame[at : at + size * rows])
+        far = [low | high << shift for low, high in zip(far, part, strict=True)] if shift else part
+        shift += 8 * size
+        at += size * rows
     numbers = map(one.minimum.__add__, far)
     if one.how & STEPS:
         next(numbers)

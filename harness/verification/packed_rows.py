@@ -76,7 +76,7 @@ def _column(said: bytes, n: int) -> _Column:
     one = _Column(size, said[0], said[1], table, least, first)
     tabled = one.way == BY_TABLE and one.width == 1 and one.table <= 256
     stepped = one.way in (0, BY_STEP) or (one.way in (1, 3) and n in NEAR)
-    if not (tabled or stepped) or one.width not in (0, 1, 2, 4, size):
+    if not (tabled or stepped) or one.width not in (0, 1, 2, 3, 4, 5, 6, 8):
         raise ValueError("a column is packed in an unknown way")
     if one.width > size:
         raise ValueError("a column is wider than its numbers")
@@ -94,7 +94,12 @@ def _numbers(data: bytes, one: _Column, count: int) -> Iterator[int]:
         if max(data[cut:]) >= len(table):
             raise ValueError("a place is not in its table")
         return map(table.__getitem__, data[cut:])
-    far = array(_code(one.width), data) if one.width else array("B", bytes(count))
+    # Three, five and six bytes are stored apart: two or four of every number, then the others.
+    whole = {3: 2, 5: 4, 6: 4}.get(one.width, one.width)
+    far = array(_code(whole), data[: whole * count]) if whole else array("B", bytes(count))
+    if whole < one.width:
+        upper = array(_code(one.width - whole), data[whole * count :])
+        far = array("Q", [low + (high << 8 * whole) for low, high in zip(far, upper, strict=True)])
     if one.way & BY_STEP:
         return accumulate((one.least + step for step in far[1:]), initial=one.first)
     return map(one.least.__add__, far)

@@ -49,7 +49,9 @@ def column(rng: np.random.Generator, shape: str, kind: str, count: int) -> npt.N
     elif shape == "sorted":
         found.sort()
     elif shape == "near":
-        found = rng.integers(100, 116, count).astype(kind)
+        span = (1 << 8 * int(rng.integers(1, found.itemsize + 1))) - 1
+        begin = int(rng.integers(low, high - span, dtype=kind, endpoint=True))
+        found = rng.integers(begin, begin + span, count, dtype=kind, endpoint=True)
     elif shape == "stepwise":
         found = (3 * np.arange(count) + rng.integers(0, 2, count)).astype(kind)
     return found
@@ -117,6 +119,8 @@ def test_columns_are_packed_in_the_way_that_fits_them() -> None:
     rows["attempt"] = (rows["process"].astype(np.int64) << 32) + np.arange(count) // 3 * 100
     rows["arg"] = np.where(rows["process"] == 1, 10**10, -1)
     rows["token"] = -1
+    rows["late"] = np.arange(count)[::-1] ** 2
+    rows["op"] = np.where(rows["process"] == 2, 2**40 - np.arange(count), np.arange(count))
     rows["tx"] = np.where(np.arange(count) % 2, 2**32 - 1, 2**32 - 9)
     data = packing.pack(rows)
     how = packed.coded(data[4:], count)
@@ -125,10 +129,12 @@ def test_columns_are_packed_in_the_way_that_fits_them() -> None:
         "t_ret": (RELATIVE, 1),
         "attempt": (RELATIVE | STEPS, 1),
         "arg": (TABLE, 1),
+        "op": (0, 5),
+        "late": (STEPS, 2),
         "process": (0, 1),
         "tx": (0, 1),
     }
-    assert len(data) < 4 + 19 * 20 + 16 + 5 * count + 1
+    assert len(data) < 4 + 19 * 20 + 16 + 12 * count + 1
     assert by_column(bytes(HEADER_BYTES) + data, count, 0, count).tobytes() == rows.tobytes()
 
 
@@ -200,8 +206,10 @@ BODY = HEADER_BYTES + 4
         (HEADER_BYTES, struct.pack("<I", 20), "a frame ends too early"),
         (BODY, b"\x08", "column t_inv is packed in an unknown way"),
         (BODY, b"\x01", "column t_inv is packed in an unknown way"),
-        (BODY + 1, b"\x03", "column t_inv is packed in an unknown way"),
+        (BODY + 1, b"\x07", "column t_inv is packed in an unknown way"),
         (BODY + 20 * 14 + 1, b"\x02", "column f is packed in an unknown way"),
+        (BODY + 20 * 8 + 1, b"\x05", "column tx is packed in an unknown way"),
+        (BODY + 1, b"\x03", "not as long as its columns"),
         (BODY + 1, b"\x08", "not as long as its columns"),
         (BODY + 20 * 3 + 1, b"\x02", "column token is packed in an unknown way"),
         (BODY + 20 * 3 + 2, b"\xff\xff", "column token is packed in an unknown way"),
