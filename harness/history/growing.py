@@ -11,6 +11,7 @@ can hide a violation between an old and a new attempt, and never makes one.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -69,12 +70,12 @@ class Growing:
         records a call before it sends the request. UsageError if a file is damaged.
         """
         for path in segment_files(self._directory):
-            found = self._segments.get(path)
-            if found is None:
-                try:
-                    found = self._segments[path] = _Followed(reader.read_header(path))
-                except UsageError:
-                    continue  # its writer has only just made the file
+            if path not in self._segments:
+                # UsageError: its writer has only just made the file.
+                with suppress(UsageError):
+                    self._segments[path] = _Followed(reader.read_header(path))
+        # Also one that was not listed: some file systems miss a name whose file is replaced.
+        for found in self._segments.values():
             self._follow(found)
         if not self.seen:
             return None

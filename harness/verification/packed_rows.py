@@ -8,7 +8,7 @@ numbers. Standard library only.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -57,13 +57,12 @@ def _frame(data: bytes, count: int) -> bytearray:
         raise ValueError("the columns of a frame do not fill it")
     for n in sorted(range(len(columns)), key=lambda n: n in NEAR):
         one = columns[n]
-        numbers = _numbers(data[begins[n] : begins[n + 1]], one, count)
-        if one.way & BY_NEIGHBOUR and one.way != BY_TABLE:
+        found[n] = _plain(data[begins[n] : begins[n + 1]], one, count)
+        if one.way in (BY_NEIGHBOUR, BY_NEIGHBOUR | BY_STEP):
             other, shift = NEAR[n]
-            near = found[other]
-            numbers = (far + (by << shift) for far, by in zip(numbers, near, strict=True))
-        code, wrap = _code(one.size), (1 << 8 * one.size) - 1
-        found[n] = array(code, [number & wrap for number in numbers])
+            pairs = zip(found[n], found[other], strict=True)
+            found[n] = _wrapped((far + (near << shift) for far, near in pairs), one.size)
+        code = _code(one.size)
         room: memoryview[int] = memoryview(rows).cast(code)  # type: ignore[call-overload]
         room[PLACES[n] // one.size :: ROW // one.size] = memoryview(found[n])
     return rows
@@ -71,7 +70,7 @@ def _frame(data: bytes, count: int) -> bytearray:
 
 def _column(said: bytes, n: int) -> _Column:
     size = 8 if n < 8 else 1 if 14 <= n < 18 else 4
-    least, first = (int.from_bytes(said[at : at + 8], "little") for at in (4, 12))
+    least, first = (int.from_bytes(said[at : at + 8], "little", signed=True) for at in (4, 12))
     table = int.from_bytes(said[2:4], "little")
     one = _Column(size, said[0], said[1], table, least, first)
     tabled = one.way == BY_TABLE and one.width == 1 and one.table <= 256
@@ -87,23 +86,52 @@ def _bytes(one: _Column, count: int) -> int:
     return one.width * count + (one.size * one.table if one.way == BY_TABLE else 0)
 
 
-def _numbers(data: bytes, one: _Column, count: int) -> Iterator[int]:
+def _plain(data: bytes, one: _Column, count: int) -> array[int]:
+    """The numbers of a column, or their distances to those of its neighbour."""
+    code = _code(one.size)
     if one.way == BY_TABLE:
         cut = one.size * one.table
-        table = array(_code(one.size), data[:cut])
+        table = array(code, data[:cut])
         if max(data[cut:]) >= len(table):
             raise ValueError("a place is not in its table")
-        return map(table.__getitem__, data[cut:])
-    # Three, five and six bytes are stored apart: two or four of every number, then the others.
-    whole = {3: 2, 5: 4, 6: 4}.get(one.width, one.width)
-    far = array(_code(whole), data[: whole * count]) if whole else array("B", bytes(count))
-    if whole < one.width:
-        upper = array(_code(one.width - whole), data[whole * count :])
-        far = array("Q", [low + (high << 8 * whole) for low, high in zip(far, upper, strict=True)])
+        return array(code, map(table.__getitem__, data[cut:]))
+    if one.width == 0 and not one.way & BY_STEP:
+        return _wrapped((one.least,), one.size) * count
+    far = _joined(data, one.width, count)
     if one.way & BY_STEP:
-        return accumulate((one.least + step for step in far[1:]), initial=one.first)
-    return map(one.least.__add__, far)
+        steps = map(one.least.__add__, far[1:])
+        return _wrapped(accumulate(steps, initial=one.first), one.size)
+    if one.size == 1:
+        return array(code, data.translate(_wrapped(range(one.least, one.least + 256), 1)))
+    return _wrapped(map(one.least.__add__, far), one.size)
+
+
+def _joined(data: bytes, width: int, count: int) -> array[int]:
+    """Numbers of some width. Those of three, five and six bytes are stored apart: two or four of
+    every number, then the others."""
+    first = {3: 2, 5: 4, 6: 4}.get(width, width)
+    if width == 0:
+        return array("B", bytes(count))
+    if first == width:
+        return array("Q" if width == 8 else _code(width), data)
+    size, rest = 2 * first, width - first
+    lanes = bytearray(size * count)
+    for n in range(first):
+        lanes[n::size] = data[n : first * count : first]
+    for n in range(rest):
+        lanes[first + n :: size] = data[first * count + n :: rest]
+    return array("Q" if size == 8 else "I", bytes(lanes))
+
+
+def _wrapped(numbers: Iterable[int], size: int) -> array[int]:
+    """Numbers as those of a column of some size."""
+    found, wrap = list(numbers), (1 << 8 * size) - 1
+    try:
+        return array(_code(size), found)
+    except OverflowError:
+        unsigned = array("Q" if size == 8 else _code(size), [number & wrap for number in found])
+        return array(_code(size), unsigned.tobytes())
 
 
 def _code(size: int) -> str:
-    return {1: "B", 2: "H", 4: "I", 8: "Q"}[size]
+    return {1: "B", 2: "H", 4: "I", 8: "q"}[size]
