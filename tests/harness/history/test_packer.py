@@ -72,6 +72,9 @@ def test_full_segments_are_packed_once_their_writer_has_closed_them(tmp_path: Pa
         waits = recorder.invoke(Op.ACQUIRE, 1, 0, attempt=1 << 32 | 5000)
         Packer(tmp_path).look()
         assert packed_now(tmp_path) == ["c1+1.seg", "c1+2.seg", "c1+3.seg", "c1.seg"]
+        mapped = Path("/proc/self/maps").read_text().splitlines()
+        ours = [line for line in mapped if str(tmp_path) in line]
+        assert ours and not any("(deleted)" in line for line in ours), "the disk has them no more"
         calls(recorder, ROWS)
         before, raw = rows_in(tmp_path), (tmp_path / "c1+4.seg").stat().st_size
         Packer(tmp_path).look()
