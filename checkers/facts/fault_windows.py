@@ -51,7 +51,7 @@ def _kind(case: Case, kind: str, work: _Work) -> Met:
         unmet = {"target": f"no {kind} of the holder found it holding: 0 of {len(effective)}"}
         return Met(counts=counts, unmet=unmet)
     # Of a part of a run: a window before it shows no grants, for their rows are not in it.
-    recent = [window for window in met if window.to_ns >= case.memo.get("part since", -1)]
+    recent = [window for window in met if window.to_ns >= case.since_ns]
     open_to_grants = [window for window in recent if _can_grant(case, window)]
     return Met(
         counts=counts,

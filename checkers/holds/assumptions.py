@@ -9,8 +9,7 @@ the contradiction; the others only state that they did not rely on it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import replace
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from holdfast.checkers.holds.history_index import (
     rows_of,
 )
 from holdfast.checkers.holds.leases import INF, longest
-from holdfast.harness.core.case import Case
+from holdfast.harness.core.case import Case, Contradicted, Contradiction
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.verdict import Promises
 
@@ -33,19 +32,6 @@ RELEASES = "an ok release proves ownership"
 FIFO = "first come, first served"
 LASTING = "a lease lasts"
 ENDING = "a lease ends"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Contradiction:
-    """Two rows of one run that cannot both be true under an assumption.
-
-    alone   the rows suffice; else they contradict it only if no two owners held the lock at once
-    why     text that follows the assumption's name and a colon
-    """
-
-    rows: tuple[int, int]
-    why: str
-    alone: bool = True
 
 
 Fallen = Mapping[str, Contradiction]
@@ -67,28 +53,14 @@ def against(case: Case, assumption: str) -> Mapping[int, Contradiction]:
     """Per lock whose rows contradict an assumption, the first contradiction; memoised."""
     known: dict[str, dict[int, Contradiction]] = case.memo.setdefault("against", {})
     if assumption not in known:
-        found = dict(_elsewhere(case).get(assumption, {}))
+        found = dict(case.contradicted.get(assumption, {}))
         for key, contradiction in LOOKS[assumption](case):
             found.setdefault(key, contradiction)
         known[assumption] = found
     return known[assumption]
 
 
-Elsewhere = Mapping[str, Mapping[int, Contradiction]]
-"""assumption -> per lock what contradicts it in another part of the same run"""
-
-
-def _elsewhere(case: Case) -> Elsewhere:
-    found: Elsewhere = case.memo.get("contradicted elsewhere", {})
-    return found
-
-
-def assume_contradicted(case: Case, elsewhere: Elsewhere) -> None:
-    """Makes all that is judged of a part of a run go without what other parts contradict."""
-    case.memo["contradicted elsewhere"] = elsewhere
-
-
-def asked_and_contradicted(case: Case) -> Elsewhere:
+def asked_and_contradicted(case: Case) -> Contradicted:
     """What the rows contradict of the assumptions that a checker has asked for so far."""
     found: dict[str, dict[int, Contradiction]] = {}
     for name, by_lock in case.memo.get("against", {}).items():
@@ -159,7 +131,7 @@ def answers(case: Case) -> Mapping[int, Fallen]:
     if "answers" not in case.memo:
         found: dict[int, dict[str, Contradiction]] = {}
         for name in (RENEWALS, RELEASES):
-            for key, known_elsewhere in _elsewhere(case).get(name, {}).items():
+            for key, known_elsewhere in case.contradicted.get(name, {}).items():
                 found.setdefault(key, {})[name] = known_elsewhere
         for over, row in _after_the_end(case):
             release = column(case, "f")[row] == Op.RELEASE
@@ -377,13 +349,3 @@ LOOKS: Mapping[str, Look] = {
     ENDING: _ending,
 }
 """assumption -> function that yields what contradicts it in a run, per lock"""
-
-
-class AcrossParts(NamedTuple):
-    """What the judge of a history in parts asks of each part."""
-
-    asked_and_contradicted: Callable[[Case], Elsewhere]
-    assume_contradicted: Callable[[Case, Elsewhere], None]
-
-
-ACROSS_PARTS = AcrossParts(asked_and_contradicted, assume_contradicted)

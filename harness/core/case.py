@@ -239,6 +239,23 @@ class Window:
         return self.from_ns if self.requested_ns < 0 else min(self.requested_ns, self.from_ns)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Contradiction:
+    """Two rows of one run that cannot both be true under an assumption.
+
+    alone   the rows suffice; else they contradict it only if no two owners held the lock at once
+    why     text that follows the assumption's name and a colon
+    """
+
+    rows: tuple[int, int]
+    why: str
+    alone: bool = True
+
+
+Contradicted = Mapping[str, Mapping[int, Contradiction]]
+"""assumption -> per lock what contradicts it"""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Case:
     """Everything that a checker may read.
@@ -252,6 +269,9 @@ class Case:
     options      of the run: "resource", "lease_ns", "workload" ...
     starved      spans in which one of our processes, or its host, was starved of CPU
     orders       whether a property that holds gets the order that proves it, for a certificate
+    since_ns     everything that went on since then is in the history; -1 unless it is a later part
+                 of a run
+    contradicted what other parts of the run contradict of its assumptions, by their own rows
     memo         cache of derivations shared by checkers; not part of the data
     """
 
@@ -269,6 +289,8 @@ class Case:
     options: Mapping[str, str] = field(default_factory=dict)
     starved: Sequence[Starved] = ()
     orders: bool = True
+    since_ns: int = -1
+    contradicted: Contradicted = field(default_factory=dict)
     memo: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
 

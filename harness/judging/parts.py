@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,8 @@ from holdfast.harness.core.case import (
     Case,
     Checker,
     Columns,
+    Contradicted,
+    Contradiction,
     History,
     mask,
     room,
@@ -55,13 +57,6 @@ MOST_PASSES = 3
 WHOLE = frozenset({"no-lost-update", "applied-once", "exactly-once-job", "durable-grants"})
 """Properties that compare rows at any distance: an update and the version that it builds on, the
 two times at which one command was applied."""
-
-
-class Assumptions(Protocol):
-    """What the rows of one part contradict of what its system declares."""
-
-    asked_and_contradicted: Callable[[Case], Mapping[str, Mapping[int, object]]]
-    assume_contradicted: Callable[[Case, Mapping[str, Mapping[int, object]]], None]
 
 
 class SoFar(NamedTuple):
@@ -105,18 +100,18 @@ class _Judge:
         self,
         base: Case,
         checkers: Mapping[str, Checker],
-        assumptions: Assumptions,
-        elsewhere: Mapping[str, Mapping[int, object]],
+        contradicted_in: Callable[[Case], Contradicted],
+        elsewhere: Contradicted,
         margin_ns: int,
     ) -> None:
         self.base = base
         self.checkers = checkers
-        self.assumptions = assumptions
+        self.contradicted_in = contradicted_in
         self.elsewhere = elsewhere
         self.margin_ns = margin_ns
         self.merged = {prop: Merged() for prop in checkers}
         self.kept: list[Columns] = []
-        self.contradicted: dict[str, dict[int, object]] = {}
+        self.contradicted: dict[str, dict[int, Contradiction]] = {}
         self.stood: list[tuple[set[int], set[tuple[str, int]]]] = []
         self.failing: list[str] = []
         self.asked = np.zeros(3, np.int64)
@@ -129,11 +124,10 @@ class _Judge:
         """Judge one part."""
         self.parts += 1
         self.late += part.late
-        case = self._case(part.rows, part.until_ns, part.attempts)
-        case.memo["part since"] = part.since_ns
+        case = self._case(part)
         verdicts = self._judged(case)
         self.asked += _asked(case)
-        fallen = self.assumptions.asked_and_contradicted(case)
+        fallen = self.contradicted_in(case)
         for name, by_lock in fallen.items():
             self.contradicted.setdefault(name, {}).update(by_lock)
         locks = set(distinct(part.rows["key"]).tolist())
@@ -143,10 +137,7 @@ class _Judge:
         to_come = {one.do for one in self.base.windows if one.from_ns >= part.until_ns}
         again, twice = None, dict[str, PropertyVerdict]()
         if not part.last:
-            count, number = part.attempts
-            same = count, number[part.carried]
-            again = self._case(part.rows[part.carried], part.until_ns, same)
-            again.memo["part since"] = part.next_since_ns
+            again = self._case(part, carried=True)
             twice = self._judged(again)
             self.asked -= _asked(again)
         for prop, verdict in verdicts.items():
@@ -172,15 +163,25 @@ class _Judge:
             for name, key in every
         )
 
-    def _case(self, rows: Columns, until_ns: int, attempts: tuple[int, Numbers]) -> Case:
-        history = replace(self.base.history, rows=rows, attempts=attempts)
+    def _case(self, part: Part, carried: bool = False) -> Case:
+        """A part as a run that ended with it; carried: of it the rows that the next part has too."""
+        rows, (count, number), until_ns = part.rows, part.attempts, part.until_ns
+        if carried:
+            rows, number = rows[part.carried], number[part.carried]
+        history = replace(self.base.history, rows=rows, attempts=(count, number))
         windows = [window for window in self.base.windows if window.from_ns < until_ns]
         end_ns = min(self.base.end_ns, until_ns)
         if until_ns == reader.LAST_NS and len(rows):
             end_ns = max(end_ns, int(rows["t_inv"].max()), int(rows["t_ret"].max()))
-        case = replace(self.base, history=history, windows=windows, end_ns=end_ns, memo={})
-        self.assumptions.assume_contradicted(case, self.elsewhere)
-        return case
+        return replace(
+            self.base,
+            history=history,
+            windows=windows,
+            end_ns=end_ns,
+            since_ns=part.next_since_ns if carried else part.since_ns,
+            contradicted=self.elsewhere,
+            memo={},
+        )
 
     def _judged(self, case: Case) -> dict[str, PropertyVerdict]:
         return {prop: judge_one(prop, check, case) for prop, check in self.checkers.items()}
@@ -268,7 +269,7 @@ def judge_in_parts(
     run: RunDir,
     manifest: Manifest,
     checkers: Mapping[str, Checker],
-    assumptions: Assumptions,
+    contradicted_in: Callable[[Case], Contradicted],
     most_rows: int = MOST_ROWS,
     longest_ns: int = LONGEST_NS,
     margin_ns: int | None = None,
@@ -278,6 +279,7 @@ def judge_in_parts(
 
     The parts are judged again if one of them contradicts an assumption that another relied on.
 
+    contradicted_in   what a case contradicts of the assumptions that its checkers have asked for
     most_rows    new rows of a part
     longest_ns   how far back what goes on keeps everything; margin_ns: how long what is over is
                  kept, None: by what the system promises
@@ -285,10 +287,10 @@ def judge_in_parts(
     """
     own = {prop: check for prop, check in checkers.items() if prop not in WHOLE}
     own = {prop: check for prop, check in own.items() if prop not in manifest.checkers}
-    elsewhere: Mapping[str, Mapping[int, object]] = {}
+    elsewhere: Contradicted = {}
     for _ in range(MOST_PASSES):
         parts, base = _parts(run, manifest, most_rows, longest_ns, margin_ns)
-        judge = _Judge(base, own, assumptions, elsewhere, parts.margin_ns)
+        judge = _Judge(base, own, contradicted_in, elsewhere, parts.margin_ns)
         for part in parts:
             judge.add(part)
             if not part.last:

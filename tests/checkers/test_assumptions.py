@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from holdfast.checkers.holds.assumptions import (
     TOKENS,
     UNIQUE,
     against,
+    asked_and_contradicted,
     believed,
     fallen,
     stands,
@@ -158,3 +160,16 @@ def test_a_lease_that_was_cut_short_lets_an_answer_say_that_nobody_holds() -> No
     assert truthful_queries.check(case(asked)).verdict is Verdict.VIOLATED
     cut = asked + "0n?/60@4 0n!@5 2a?@6 2a+8/60@7 1q?@8 1q+@9"
     assert truthful_queries.check(case(cut)).findings == ()
+
+
+@pytest.mark.parametrize("text", CONTRADICTED)
+def test_what_another_part_of_the_run_contradicts_is_not_relied_on_either(text: str) -> None:
+    assumption, _ = CONTRADICTED[text]
+    fine = case("0a? 0a+7 0r? 0r+ 1a? 1a+8 1r? 1r+")
+    lock = attempts(fine)[0].key
+    assert stands(fine, lock, assumption)
+    (contradiction,) = against(case(text), assumption).values()
+    found = {lock: contradiction}
+    part = replace(fine, contradicted={assumption: found}, memo={})
+    assert not stands(part, lock, assumption)
+    assert asked_and_contradicted(part) == {assumption: found}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -121,6 +122,14 @@ NOT_EXERCISED = {
 def test_a_fault_that_met_nothing_says_so(why: str) -> None:
     windows, reason = NOT_EXERCISED[why]
     assert reason in missing(under(*windows), "faults")
+
+
+def test_a_part_does_not_miss_grants_in_a_window_that_lies_before_it() -> None:
+    """Their rows are not in it: whether there were some is known from the parts before."""
+    windows, reason = NOT_EXERCISED["no grant"]
+    whole = under(*windows)
+    assert reason in missing(replace(whole, since_ns=19 * SECOND, memo={}), "faults")
+    assert reason not in missing(replace(whole, since_ns=20 * SECOND, memo={}), "faults")
 
 
 def test_a_hold_across_an_edge_is_needed() -> None:

@@ -73,8 +73,8 @@ def simulated(folder: Path, *words: str, time: str = "15s", seed: int = 3) -> Ru
 
 def judged_in_parts(run: RunDir, most_rows: int = MOST_ROWS) -> Judged:
     manifest, checkers = with_named(run.read_manifest(), (), run.own)
-    rules = load(catalogue.ASSUMPTIONS)
-    return judge_in_parts(run, manifest, checkers, rules, most_rows, LONGEST_NS, MARGIN_NS)
+    contradicted = load(catalogue.CONTRADICTED)
+    return judge_in_parts(run, manifest, checkers, contradicted, most_rows, LONGEST_NS, MARGIN_NS)
 
 
 def both(run: RunDir) -> Both:
