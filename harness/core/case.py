@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, overload
+from typing import Any, NamedTuple, Protocol, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ from holdfast.harness.core.fault_traits import UNKNOWN, Traits
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.operations import ROW_FIELDS, Op
 from holdfast.harness.core.starved import Starved
-from holdfast.harness.core.verdict import Promises, PropertyVerdict
+from holdfast.harness.core.verdict import Finding, Promises, PropertyVerdict
 
 Column = npt.NDArray[np.int64]
 """of a history: of int64, or of another type of whole numbers, as MERGED_DTYPE says"""
@@ -298,3 +298,35 @@ class Checker(Protocol):
     """Judges one property. Pure: no file, no clock, no cluster, no plot."""
 
     def __call__(self, case: Case) -> PropertyVerdict: ...
+
+
+class Coverage(Protocol):
+    """What all parts so far of a run that is judged in parts exercised of one property."""
+
+    def add(
+        self,
+        part: tuple[Case, PropertyVerdict],
+        again: tuple[Case, PropertyVerdict] | None,
+        to_come: Collection[str],
+    ) -> None:
+        """Adds one part and its verdict.
+
+        again     the rows of it that the next part has too; None if it is the last
+        to_come   kinds of fault of which a window begins after the part
+        """
+
+    def conclude(
+        self, case: Case, findings: Sequence[Finding], notes: Sequence[Finding], doubt: str
+    ) -> PropertyVerdict:
+        """The verdict on the whole run. doubt: why it cannot be HOLDS, whatever was exercised."""
+
+
+class AcrossParts(NamedTuple):
+    """What the checkers have for a run that is judged in parts.
+
+    contradicted   what a part contradicts of the assumptions that its checkers have asked for
+    coverage       of a property, none so far
+    """
+
+    contradicted: Callable[[Case], Contradicted]
+    coverage: Callable[[str], Coverage]

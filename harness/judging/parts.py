@@ -16,27 +16,28 @@ import numpy.typing as npt
 
 from holdfast.harness.core.case import (
     MERGED_DTYPE,
+    AcrossParts,
     Case,
     Checker,
     Columns,
     Contradicted,
     Contradiction,
     History,
+    by_column,
     mask,
     room,
-    stacked,
 )
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import Op, Status
-from holdfast.harness.core.verdict import Finding, PropertyVerdict, Verdict
+from holdfast.harness.core.verdict import PropertyVerdict, Verdict
 from holdfast.harness.history import reader
 from holdfast.harness.history.call_errors import every_acquire_failed
 from holdfast.harness.history.distinct import distinct
 from holdfast.harness.history.pace import due, too_few
 from holdfast.harness.history.parts import LONGEST_NS, Part, Parts
 from holdfast.harness.judging.judge import judge_one, judged_of
-from holdfast.harness.judging.merged_parts import Exercise, Merged
 from holdfast.harness.judging.run_case import case_of, options_of
+from holdfast.harness.judging.settled import Settled, renumbered
 from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.runs import files, journal
 from holdfast.harness.runs.directory import RunDir
@@ -47,11 +48,6 @@ Numbers = npt.NDArray[np.int64]
 
 MOST_ROWS = 700_000
 """New rows of a part: with what it takes over, and with what is derived, about half a GiB."""
-ANY_AGE = frozenset({"mutual-exclusion", "token-order", "no-stale-write", "ownership"})
-"""Properties whose findings are true however old their rows are: no row that was dropped could
-make one false."""
-MOST_FINDINGS = 10_000
-"""Findings of a property that are kept, and notes: of a lock that does not work there is no end."""
 MOST_PASSES = 3
 """How often all parts are judged, with what the last time contradicted."""
 WHOLE = frozenset({"no-lost-update", "applied-once", "exactly-once-job", "durable-grants"})
@@ -73,23 +69,6 @@ class SoFar(NamedTuple):
     findings: int
 
 
-class _Lasting(NamedTuple):
-    """A finding that later rows may still change: a lock that is granted to no client so far.
-
-    newest_ns   time of its newest row, INF if that has no response yet
-    """
-
-    finding: Finding
-    newest_ns: int
-    key: str
-
-    def goes_on_in(self, other: Finding, newest_ns: int) -> bool:
-        """Whether another finding, of a later part, is about the same lock at the same time."""
-        mine = self.finding
-        same = (mine.kind, mine.lock) == (other.kind, other.lock)
-        return same and mine.t_ns <= newest_ns and other.t_ns <= self.newest_ns
-
-
 class _Judge:
     """Judges the parts of one run, one after the other.
 
@@ -100,25 +79,24 @@ class _Judge:
         self,
         base: Case,
         checkers: Mapping[str, Checker],
-        contradicted_in: Callable[[Case], Contradicted],
+        across: AcrossParts,
         elsewhere: Contradicted,
         margin_ns: int,
     ) -> None:
         self.base = base
         self.checkers = checkers
-        self.contradicted_in = contradicted_in
+        self.across = across
         self.elsewhere = elsewhere
         self.margin_ns = margin_ns
-        self.merged = {prop: Merged() for prop in checkers}
-        self.kept: list[Columns] = []
+        self.coverage = {prop: across.coverage(prop) for prop in checkers}
         self.contradicted: dict[str, dict[int, Contradiction]] = {}
         self.stood: list[tuple[set[int], set[tuple[str, int]]]] = []
         self.failing: list[str] = []
         self.asked = np.zeros(3, np.int64)
-        self.late = self.parts = self.rows = 0
+        self.late = self.parts = 0
         self._before_ns = -1
-        self._numbers: dict[int, int] = {}
-        self._lasting: dict[str, list[_Lasting]] = {}
+        self._rows: dict[int, np.void] = {}
+        self.settled = {prop: Settled(prop, self._rows) for prop in checkers}
 
     def add(self, part: Part) -> None:
         """Judge one part."""
@@ -127,7 +105,7 @@ class _Judge:
         case = self._case(part)
         verdicts = self._judged(case)
         self.asked += _asked(case)
-        fallen = self.contradicted_in(case)
+        fallen = self.across.contradicted(case)
         for name, by_lock in fallen.items():
             self.contradicted.setdefault(name, {}).update(by_lock)
         locks = set(distinct(part.rows["key"]).tolist())
@@ -141,13 +119,9 @@ class _Judge:
             twice = self._judged(again)
             self.asked -= _asked(again)
         for prop, verdict in verdicts.items():
-            merged = self.merged[prop]
-            merged.count(verdict, +1)
-            if again is not None:
-                merged.count(twice[prop], -1)
-            later = None if again is None else _exercise(again, prop)
-            merged.cover(verdict, _exercise(case, prop), later, to_come)
-            self._take(prop, verdict, part, until_ns)
+            later = None if again is None else (again, twice[prop])
+            self.coverage[prop].add((case, verdict), later, to_come)
+            self.settled[prop].take(verdict, part, until_ns, self._before_ns)
         self._before_ns = until_ns
         for one in (case, again):
             if one is not None:
@@ -186,70 +160,33 @@ class _Judge:
     def _judged(self, case: Case) -> dict[str, PropertyVerdict]:
         return {prop: judge_one(prop, check, case) for prop, check in self.checkers.items()}
 
-    def _take(self, prop: str, verdict: PropertyVerdict, part: Part, until_ns: int) -> None:
-        """Takes over the findings and notes that no later row can change.
+    def kept(self) -> tuple[Case, list[int]]:
+        """The whole run with only the rows that its findings rest on, and their numbers in it."""
+        rows = by_column(np.array(list(self._rows.values()), MERGED_DTYPE))
+        history = replace(self.base.history, rows=rows)
+        return replace(self.base, history=history, memo={}), list(self._rows)
 
-        That of an old row may be new: a response that came in this part may show it.
+    def verdict(self, prop: str, case: Case, doubt: str) -> PropertyVerdict:
+        """The verdict on the whole run, for its case with the rows that are kept.
+
+        doubt   why no property can be HOLDS
         """
-        merged = self.merged[prop]
-        keys = {n: kind for kind, one in verdict.under.items() for n in one.findings}
-        before, self._lasting[prop] = self._lasting.get(prop, []), []
-        for at, finding in enumerate((*verdict.findings, *verdict.notes)):
-            rows = np.array([row for row in finding.witnesses if row >= 0], np.intp)
-            begun, back = part.rows["t_inv"][rows], part.rows["t_ret"][rows]
-            over = np.where(back == 0, reader.LAST_NS - 1, back)
-            newest = max(finding.t_ns, int(over.max(initial=0)))
-            oldest = int(begun.min(initial=finding.t_ns))
-            far = prop not in ANY_AGE and (oldest < part.since_ns or part.unsure > 0)
-            settled = newest <= until_ns
-            lasted = next((one for one in before if one.goes_on_in(finding, newest)), None)
-            if settled and not far:
-                finding, key = self._keep(finding, part), keys.get(at, "")
-            elif settled and newest <= self._before_ns:
-                # With all that it rests on it was no finding, or one that was taken over.
-                continue
-            elif lasted is not None:
-                # It was found with all that it rests on, and everything since then did not end it.
-                finding, key = lasted.finding, lasted.key
-            elif settled:
-                merged.unsure += 1
-                continue
-            else:
-                if not far and prop not in ANY_AGE and at < len(verdict.findings):
-                    told, key = self._keep(finding, part), keys.get(at, "")
-                    self._lasting[prop].append(_Lasting(told, newest, key))
-                continue
-            same = (finding.kind, finding.lock, finding.witnesses[:1], finding.t_ns)
-            if at >= len(verdict.findings):
-                if len(merged.notes) < MOST_FINDINGS:
-                    merged.notes.setdefault(same, finding)
-            elif len(merged.found) < MOST_FINDINGS:
-                merged.found.setdefault(same, (finding, key))
-            else:
-                merged.more = True
-                break
-
-    def _keep(self, finding: Finding, part: Part) -> Finding:
-        """The finding with places among the rows that are kept for the verdict."""
-        return replace(
-            finding,
-            witnesses=tuple(self._place(row, part) for row in finding.witnesses),
-            spans=tuple((a, b, what, self._place(row, part)) for a, b, what, row in finding.spans),
-            proof=None,
+        settled = self.settled[prop]
+        place = {number: at for at, number in enumerate(self._rows)}.__getitem__
+        verdict = self.coverage[prop].conclude(
+            case,
+            [renumbered(one, place) for one in settled.found.values()],
+            [renumbered(one, place) for one in settled.notes.values()],
+            settled.doubt() or doubt,
         )
-
-    def _place(self, row: int, part: Part) -> int:
-        if row < 0:
-            return row
-        number = int(part.numbers[row])
-        if number not in self._numbers:
-            self._numbers[number] = len(self.kept)
-            self.kept.append(part.rows[[row]].copy())
-        return self._numbers[number]
-
-    def numbers(self) -> list[int]:
-        """Of each row that is kept its number in the whole history."""
-        return list(self._numbers)
+        more = settled.more and verdict.verdict is Verdict.VIOLATED
+        return replace(
+            verdict,
+            reason=verdict.reason + ", and more that are not kept" * more,
+            # Its proof names no rows (`Settled`), so that it makes no certificate.
+            findings=tuple(replace(one, proof=None) for one in verdict.findings),
+            notes=tuple(replace(one, proof=None) for one in verdict.notes),
+        )
 
 
 def _asked(case: Case) -> Numbers:
@@ -260,16 +197,11 @@ def _asked(case: Case) -> Numbers:
     return np.array([granted.sum(), (~granted & ~unknown).sum(), unknown.sum()], np.int64)
 
 
-def _exercise(case: Case, prop: str) -> Exercise | None:
-    found: Exercise | None = case.memo.get("exercises", {}).get(prop)
-    return found
-
-
 def judge_in_parts(
     run: RunDir,
     manifest: Manifest,
     checkers: Mapping[str, Checker],
-    contradicted_in: Callable[[Case], Contradicted],
+    across: AcrossParts,
     most_rows: int = MOST_ROWS,
     longest_ns: int = LONGEST_NS,
     margin_ns: int | None = None,
@@ -279,7 +211,6 @@ def judge_in_parts(
 
     The parts are judged again if one of them contradicts an assumption that another relied on.
 
-    contradicted_in   what a case contradicts of the assumptions that its checkers have asked for
     most_rows    new rows of a part
     longest_ns   how far back what goes on keeps everything; margin_ns: how long what is over is
                  kept, None: by what the system promises
@@ -290,11 +221,11 @@ def judge_in_parts(
     elsewhere: Contradicted = {}
     for _ in range(MOST_PASSES):
         parts, base = _parts(run, manifest, most_rows, longest_ns, margin_ns)
-        judge = _Judge(base, own, contradicted_in, elsewhere, parts.margin_ns)
+        judge = _Judge(base, own, across, elsewhere, parts.margin_ns)
         for part in parts:
             judge.add(part)
             if not part.last:
-                found = sum(len(one.found) for one in judge.merged.values())
+                found = sum(len(one.found) for one in judge.settled.values())
                 at_ns = part.until_ns - base.start_ns
                 tell(SoFar(rows=parts.seen, total=parts.total, until_ns=at_ns, findings=found))
             del part  # before the next one is read
@@ -359,9 +290,7 @@ def _whole(
 ) -> Judged:
     """The judged run of the verdicts of its parts."""
     doubt = ""
-    if judge.base.history.problems:
-        doubt = f"the history may be incomplete: {judge.base.history.problems[0]}"
-    elif judge.relied_too_much():
+    if judge.relied_too_much():
         doubt = "parts contradict what other parts relied on, each time that they were judged again"
     elif judge.late:
         who = "1 attempt went on after it had" if judge.late == 1 else ""
@@ -371,9 +300,10 @@ def _whole(
         )
     wanted = due(options_of(manifest), judge.base.stop_ns - judge.base.start_ns)
     doubt = doubt or too_few(int(judge.asked.sum()), wanted) or ""
+    case, numbers = judge.kept()
     verdicts = [
-        judge.merged[prop].verdict(prop, judge.parts, doubt)
-        if prop in judge.merged
+        judge.verdict(prop, case, doubt)
+        if prop in judge.settled
         else PropertyVerdict(
             property=prop,
             verdict=Verdict.UNKNOWN,
@@ -381,11 +311,8 @@ def _whole(
         )
         for prop in checkers
     ]
-    rows = stacked(MERGED_DTYPE, judge.kept) if judge.kept else room(MERGED_DTYPE, 0)
-    case = replace(judge.base, history=replace(judge.base.history, rows=rows), memo={})
     failing = judge.failing[0] if all(judge.failing) else ""
     judged = judged_of(manifest, case, verdicts, failing)
-    numbers = judge.numbers()
     granted, refused, unknown = judge.asked.tolist()
     asked = Asked(
         asked=sum(judge.asked.tolist()), granted=granted, refused=refused, unknown=unknown

@@ -60,10 +60,10 @@ def differences(
 ) -> list[tuple[str, str, str]]:
     """(property, at once, in parts) where the two differ."""
     manifest, checkers = with_named(run.read_manifest(), (), run.own)
-    contradicted = load(catalogue.CONTRADICTED)
+    across = load(catalogue.ACROSS_PARTS)
     whole = judge_run(run)
     parts = judge_in_parts(
-        run, manifest, checkers, contradicted, rows, longest_s * SECOND, margin_s * SECOND
+        run, manifest, checkers, across, rows, longest_s * SECOND, margin_s * SECOND
     )
     found = []
     for a, b in zip(whole.verdicts, parts.verdicts, strict=True):

@@ -60,9 +60,9 @@ def judge_run(run: RunDir, checkers: Sequence[str] = (), in_parts: int = 0) -> J
         manifest, found = with_named(run.read_manifest(), checkers, run.own)
     orders = bytearray()
     if in_parts or too_large(run.history):
-        contradicted, rows = load(catalogue.CONTRADICTED), in_parts or MOST_ROWS
+        across, rows = load(catalogue.ACROSS_PARTS), in_parts or MOST_ROWS
         verdicts = judge_in_parts(
-            run, manifest, found, contradicted, rows, tell=run_progress.parts_told()
+            run, manifest, found, across, rows, tell=run_progress.parts_told()
         )
     else:
         verdicts = judge(run, manifest, found, load(catalogue.EVIDENCE), orders)

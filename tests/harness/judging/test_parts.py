@@ -15,15 +15,17 @@ from holdfast.commands import main
 from holdfast.engine.checkers import with_named
 from holdfast.engine.run_progress import RunProgress
 from holdfast.engine.runner import judge_run, report_run
+from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import ROW_BYTES, Op, Status
-from holdfast.harness.core.verdict import Verdict
+from holdfast.harness.core.verdict import PropertyVerdict, Verdict
 from holdfast.harness.history import reader
 from holdfast.harness.history.parts import Parts
 from holdfast.harness.history.reader import ROW_DTYPE
 from holdfast.harness.judging import parts as judging_parts
+from holdfast.harness.judging import settled
 from holdfast.harness.judging.parts import WHOLE, judge_in_parts
 from holdfast.harness.recording.segments import HEADER_BYTES
 from holdfast.harness.runs.directory import RunDir
@@ -73,8 +75,8 @@ def simulated(folder: Path, *words: str, time: str = "15s", seed: int = 3) -> Ru
 
 def judged_in_parts(run: RunDir, most_rows: int = MOST_ROWS) -> Judged:
     manifest, checkers = with_named(run.read_manifest(), (), run.own)
-    contradicted = load(catalogue.CONTRADICTED)
-    return judge_in_parts(run, manifest, checkers, contradicted, most_rows, LONGEST_NS, MARGIN_NS)
+    across = load(catalogue.ACROSS_PARTS)
+    return judge_in_parts(run, manifest, checkers, across, most_rows, LONGEST_NS, MARGIN_NS)
 
 
 def both(run: RunDir) -> Both:
@@ -136,7 +138,7 @@ def test_of_a_lock_that_does_not_work_some_findings_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = simulated(tmp_path, *RUNS["two owners"], time="10s")
-    monkeypatch.setattr(judging_parts, "MOST_FINDINGS", 3)
+    monkeypatch.setattr(settled, "MOST_FINDINGS", 3)
     words = {row.property: row for row in judged_in_parts(run).verdicts}
     assert words["mutual-exclusion"].reason == "3 findings, and more that are not kept"
     assert words["mutual-exclusion"].verdict is Verdict.VIOLATED
@@ -144,7 +146,7 @@ def test_of_a_lock_that_does_not_work_some_findings_are_kept(
 
 def test_notes_take_no_place_of_findings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = simulated(tmp_path, *RUNS["stale writes"])
-    monkeypatch.setattr(judging_parts, "MOST_FINDINGS", 1)
+    monkeypatch.setattr(settled, "MOST_FINDINGS", 1)
     found = {row.property: row for row in judged_in_parts(run).verdicts}
     assert found["mutual-exclusion"].notes
     for whole in judge_run(run).verdicts:
@@ -159,6 +161,27 @@ def test_what_is_contradicted_in_every_pass_leaves_nothing_sure(
     monkeypatch.setattr(judging_parts._Judge, "relied_too_much", lambda judge: True)
     judged = judged_in_parts(run)
     assert Verdict.HOLDS not in {row.verdict for row in judged.verdicts}
+
+
+def test_a_checker_that_crashes_in_one_part_leaves_its_property_unknown(tmp_path: Path) -> None:
+    """Also after it had come to a verdict there, which `conclude` keeps with its coverage."""
+    run = simulated(tmp_path, time="8s")
+    manifest, checkers = with_named(run.read_manifest(), (), run.own)
+
+    def crashes(case: Case) -> PropertyVerdict:
+        verdict = checkers["mutual-exclusion"](case)
+        if case.since_ns > 3 * SECOND:
+            raise RuntimeError("too late")
+        return verdict
+
+    for check, verdict in (checkers["mutual-exclusion"], Verdict.HOLDS), (crashes, Verdict.UNKNOWN):
+        found = {**checkers, "mutual-exclusion": check}
+        judged = judge_in_parts(
+            run, manifest, found, load(catalogue.ACROSS_PARTS), MOST_ROWS, LONGEST_NS, SECOND
+        )
+        (row,) = (one for one in judged.verdicts if one.property == "mutual-exclusion")
+        assert row.verdict is verdict, row.reason
+    assert "the checker crashed: RuntimeError: too late" in row.reason
 
 
 def test_one_part_is_the_whole(tmp_path: Path) -> None:
