@@ -52,7 +52,7 @@ class Part:
     carried    which rows the next part has too; all False in the last one
     until_ns   its end; INF in the last one
     late       how many of its attempts were dropped before it, and have more rows now
-    unsure     how many attempts of unknown outcome were dropped before it
+    unsure     locks of attempts of unknown outcome that were dropped before it
     since_ns   everything that went on since then is in it; -1 in the first; next_since_ns: in the
                next part
     """
@@ -63,7 +63,7 @@ class Part:
     carried: Bools
     until_ns: int
     late: int
-    unsure: int
+    unsure: frozenset[int]
     since_ns: int
     next_since_ns: int
 
@@ -129,7 +129,7 @@ class Parts:
     longest_ns  how far back a call, a fault or a hold that goes on keeps everything
     total       rows of all segments, those never begun included
     seen        rows read so far; kept: largest number of rows that one part took over
-    unsure      attempts of unknown outcome that were dropped
+    unsure      attempts of unknown outcome that were dropped; unsure_locks: of these locks
     since_ns    everything that went on since then is in the next part too
     """
 
@@ -147,6 +147,7 @@ class Parts:
     seen: int = 0
     kept: int = 0
     unsure: int = 0
+    unsure_locks: set[int] = field(default_factory=set)
     since_ns: int = -1
     total: int = 0
     _all: list[_Writer] = field(default_factory=list)
@@ -186,7 +187,8 @@ class Parts:
             numbers = np.concatenate((numbers, self.seen + np.arange(len(new))))
             self.seen += len(new)
             attempts = numbered(rows["attempt"])
-            late, unsure, since_ns = self._late(attempts[0]), self.unsure, self.since_ns
+            late, unsure = self._late(attempts[0]), frozenset(self.unsure_locks)
+            since_ns = self.since_ns
             stays = self._stays(rows, attempts, until_ns)
             kept, given = rows[stays].copy(), numbers
             shown, rows = _cut(rows, until_ns)
@@ -253,6 +255,7 @@ class Parts:
         goes_on = waits | (open_ & (newest >= (since if self.expires else -1)))
         dropped = unknown & ~waits & (newest < long_ago_ns - self.margin_ns)
         self.unsure += int(dropped.sum())
+        self.unsure_locks.update(rows["key"][dropped[of] & _FOLLOWS[rows["f"]]].tolist())
         goes_on |= unknown & ~dropped
         keep = goes_on | (newest >= since)
         # Rows of no attempt, as heartbeats: since the oldest attempt that goes on or is recent.

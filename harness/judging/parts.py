@@ -96,7 +96,8 @@ class _Judge:
         self.late = self.parts = 0
         self._before_ns = -1
         self._rows: dict[int, np.void] = {}
-        self.settled = {prop: Settled(prop, self._rows) for prop in checkers}
+        strings = base.history.strings
+        self.settled = {prop: Settled(prop, strings, self._rows) for prop in checkers}
 
     def add(self, part: Part) -> None:
         """Judge one part."""

@@ -3,7 +3,7 @@ more (docs/decisions/0045)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -47,12 +47,14 @@ class Settled:
 
     Their witnesses are numbers in the whole history. Their proofs have a rule, but no rows.
 
-    rows     every row that one of any property rests on, by its number in the whole history
-    unsure   findings that may rest on rows that no part has
-    more     whether there were more findings than are kept
+    strings   those of the history
+    rows      every row that one of any property rests on, by its number in the whole history
+    unsure    findings that may rest on rows that no part has
+    more      whether there were more findings than are kept
     """
 
     prop: str
+    strings: Sequence[str]
     rows: dict[int, np.void]
     found: dict[Identity, Finding] = field(default_factory=dict)
     notes: dict[Identity, Finding] = field(default_factory=dict)
@@ -77,7 +79,7 @@ class Settled:
             over = np.where(back == 0, reader.LAST_NS - 1, back)
             newest = max(finding.t_ns, int(over.max(initial=0)))
             oldest = int(begun.min(initial=finding.t_ns))
-            far = not any_age and (oldest < part.since_ns or part.unsure > 0)
+            far = not any_age and (oldest < part.since_ns or self._explained(finding, part))
             settled = newest <= until_ns
             lasted = next((one for one in before if one.goes_on_in(finding, newest)), None)
             if settled and not far:
@@ -97,13 +99,23 @@ class Settled:
                 told = _in_whole(finding, part)
                 self._lasting.append(_Lasting(told, newest, _rows(finding, part)))
 
+    def _explained(self, finding: Finding, part: Part) -> bool:
+        """Whether an attempt of unknown outcome that was dropped may explain a finding: one for its
+        lock, or for any lock if it is about several or about a path, which covers others."""
+        if not part.unsure:
+            return False
+        keys = {int(part.rows["key"][row]) for row in finding.witnesses if row >= 0}
+        several = {self.strings[key] for key in keys} != {finding.lock}
+        return several or finding.lock.startswith("/") or bool(keys & part.unsure)
+
     def doubt(self) -> str:
         """Why the property cannot be HOLDS, "" if its findings do not speak against it."""
         if not self.unsure:
             return ""
+        findings = "1 finding" if self.unsure == 1 else f"{self.unsure} findings"
         return (
-            f"{self.unsure} findings may rest on rows that no part has: judge the history at once,"
-            " on a larger machine"
+            f"{findings} may rest on rows that no part has: judge the history at once, on a larger"
+            " machine"
         )
 
     def _counts(self, finding: Finding, note: bool) -> bool:

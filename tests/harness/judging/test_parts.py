@@ -15,11 +15,12 @@ from holdfast.commands import main
 from holdfast.engine.checkers import with_named
 from holdfast.engine.run_progress import RunProgress
 from holdfast.engine.runner import judge_run, report_run
+from holdfast.harness.client.context import GUARD_NS
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.operations import ROW_BYTES, Op, Status
+from holdfast.harness.core.operations import NO_TOKEN, ROW_BYTES, Op, Status
 from holdfast.harness.core.verdict import PropertyVerdict, Verdict
 from holdfast.harness.history import reader
 from holdfast.harness.history.parts import Parts
@@ -214,6 +215,33 @@ def test_an_attempt_that_goes_on_after_it_was_dropped_leaves_nothing_sure(tmp_pa
     assert Verdict.HOLDS not in {row.verdict for row in judged.verdicts}
     reasons = [row.reason for row in judged.verdicts if row.verdict is Verdict.UNKNOWN]
     assert any("1 attempt went on after it had been over" in reason for reason in reasons)
+
+
+def test_a_dropped_attempt_of_unknown_outcome_may_explain_findings_of_its_own_lock_only(
+    tmp_path: Path,
+) -> None:
+    run = simulated(tmp_path, "--locks", "2", time="40s")
+    manifest, checkers = with_named(run.read_manifest(), (), run.own)
+    across, path = load(catalogue.ACROSS_PARTS), next(run.history.glob("c1.seg"))
+    recorded = path.read_bytes()
+    for same, verdict in (True, Verdict.UNKNOWN), (False, Verdict.VIOLATED):
+        data = bytearray(recorded)
+        rows = np.frombuffer(data, ROW_DTYPE, offset=HEADER_BYTES)
+        granted = (rows["f"] == Op.ACQUIRE) & (rows["status"] == Status.OK)
+        first = np.flatnonzero(granted)[0]
+        rows["status"][first], rows["token"][first] = Status.INFO, NO_TOKEN
+        late = (rows["f"] == Op.RELEASE) & (rows["t_inv"] > rows["t_inv"][0] + 20 * SECOND)
+        hung = np.flatnonzero(late & ((rows["key"] == rows["key"][first]) == same))[0]
+        rows["t_ret"][hung] = rows["t_inv"][hung] + GUARD_NS
+        path.write_bytes(data)
+        judged = judge_in_parts(
+            run, manifest, checkers, across, MOST_ROWS, longest_ns=14 * SECOND, margin_ns=SECOND
+        )
+        assert judged.in_parts is not None and judged.in_parts.unsure
+        (row,) = (one for one in judged.verdicts if one.property == "no-hung-request")
+        assert row.verdict is verdict, (same, row.reason)
+        assert ("1 finding may rest on rows that no part has" in row.reason) == same
+        assert len(row.findings) == (not same)
 
 
 def test_a_part_begins_with_what_goes_on(tmp_path: Path) -> None:
