@@ -185,6 +185,31 @@ def test_a_checker_that_crashes_in_one_part_leaves_its_property_unknown(tmp_path
     assert "the checker crashed: RuntimeError: too late" in row.reason
 
 
+@pytest.mark.parametrize(
+    ("words", "unknown"),
+    [
+        (("--workload", "queries", "--mutant", "silent-renewal"), "truthful-queries"),
+        (RUNS["stale writes"], "no-expired-write"),
+    ],
+)
+def test_what_a_lost_row_could_explain_is_unknown_in_parts_too(
+    words: tuple[str, ...], unknown: str, tmp_path: Path
+) -> None:
+    """By its rule, or by its kind; other findings count."""
+    run = simulated(tmp_path, *words, time="10s")
+    text = run.times.read_text()
+    run.times.write_text(text.replace('"problems": []', '"problems": ["c1 lost rows"]'))
+    told = both(run)
+    for whole, parts in told.rows():
+        assert (parts.property, parts.verdict) == (whole.property, whole.verdict), parts.reason
+        assert len(parts.findings) == len(whole.findings)
+        assert {k: u.verdict for k, u in parts.under.items()} == {
+            k: u.verdict for k, u in whole.under.items()
+        }
+    (reason,) = (row.reason for row in told.parts.verdicts if row.property == unknown)
+    assert "that a lost row could explain, and the history may be incomplete: c1" in reason
+
+
 def test_one_part_is_the_whole(tmp_path: Path) -> None:
     run = simulated(tmp_path, *RUNS["two owners"], time="5s")
     whole, once = judge_run(run), judged_in_parts(run, 1 << 30)
