@@ -19,7 +19,6 @@ from holdfast.harness.core.case import (
     AcrossParts,
     Case,
     Checker,
-    Columns,
     Contradicted,
     Contradiction,
     History,
@@ -139,7 +138,7 @@ class _Judge:
         )
 
     def _case(self, part: Part, carried: bool = False) -> Case:
-        """A part as a run that ended with it; carried: of it the rows that the next part has too."""
+        """A part as a run that ended with it. carried: only the rows that the next part has too."""
         rows, (count, number), until_ns = part.rows, part.attempts, part.until_ns
         if carried:
             rows, number = rows[part.carried], number[part.carried]

@@ -24,6 +24,7 @@ def part(locks: Sequence[str], unsure: Sequence[str] = (), first: int = 0) -> Pa
     return Part(
         rows=by_column(rows),
         numbers=first + np.arange(len(locks)),
+        attempts=(1, np.zeros(len(locks), np.int64)),
         carried=np.zeros(len(locks), bool),
         until_ns=100,
         late=0,
