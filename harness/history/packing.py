@@ -66,6 +66,7 @@ def _packed(values: Column, base: Column | None) -> tuple[Coded, bytes]:
     widths = {how: _width(high[how] - low[how]) for how in ways}
     how = min(ways, key=lambda how: (widths[how], how))
     if widths[how] > 1:
+        # A lease in ns is one of few numbers that are far apart.
         entries, places = np.unique(values, return_inverse=True)
         size = entries.nbytes + len(values)
         if len(entries) <= MOST_ENTRIES and size < widths[how] * len(values):

@@ -71,7 +71,7 @@ class Header:
 
     stamps_ns   until when kernel timestamps count, as far as this segment says: see `newest`
     capacity    number of rows that fit; bytes: size of the file
-    packed      whether it was, when this was read: the driver may pack it at any later moment
+    packed      whether it was when this was read; a closed one may be packed at any later moment
     """
 
     path: Path
@@ -176,7 +176,7 @@ def block_at(path: Path, at: int, count: int) -> Recorded:
     """Up to `count` rows of a segment from row `at` on; fewer if it has fewer by now."""
     try:
         with files.opened(path.parent.parent, f"{path.parent.name}/{path.name}") as file:
-            # The driver may have packed the segment since anything else was read: this file is
+            # The segment may have been packed since anything else of it was read: this file is
             # either the one or the other.
             head = os.pread(file, META_AT, 0)
             if not packed.is_packed(head):

@@ -288,7 +288,8 @@ class Recorder:
         """Kernel timestamps count in rows that ended by then."""
         with self._growing:
             self._stamped_ns = until_ns
-            self._last.set_stamps(until_ns)
+            for segment in self._parts.values():
+                segment.set_stamps(until_ns)
 
     def drop_stamps(self, since_ns: int) -> None:
         """Kernel timestamps do not count in rows that ended since then, as far as written."""
@@ -345,8 +346,8 @@ class Recorder:
             return segment
 
     def _close_full(self) -> None:
-        """Closes the segments that nothing will change, so that the driver may pack them: the disk
-        keeps a file that was replaced as long as it is mapped."""
+        """Closes the segments that nothing will change, so that they may be packed: the disk keeps
+        a file that was replaced as long as it is mapped."""
         for part, segment in list(self._parts.items()):
             if segment.final(self._stamped_ns):
                 segment.close(SEGMENT_ROWS)

@@ -334,3 +334,16 @@ def test_until_when_timestamps_count_outlives_the_first_segment(
             record.complete(row, Status.OK, stamped=lambda inv, ret: (inv, ret))
             record.stamps_good(segments.HOST_CLOCK())
     assert reader.load(tmp_path).history.rows["flags"].tolist() == [3] * 5
+
+
+def test_a_row_of_a_closed_segment_is_not_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segments, "SEGMENT_ROWS", 2)
+    with recorder(tmp_path) as record:
+        for _ in range(3):
+            record.complete(record.invoke(Op.TRY, 1, 0, attempt=1), Status.OK)
+        before = (tmp_path / "w.seg").read_bytes()
+        with pytest.raises(AssertionError, match="a second time"):
+            record.complete(0, Status.FAIL)
+        assert (tmp_path / "w.seg").read_bytes() == before
