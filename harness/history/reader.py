@@ -500,14 +500,17 @@ def merge_form(
     numbers: npt.NDArray[np.int64],
     skipped: int = 0,
 ) -> Columns:
-    """Rows of one segment with the run's string numbers, by column, checked for damage.
+    """Rows of one segment with the run's string numbers, by column, checked for damage. Takes over
+    columns that were unpacked.
 
     skipped: number of rows of the segment that were read before; `header.first_row` counts them.
     """
     begun = rows["status"] != Status.EMPTY
     whole = bool(begun.all())
     kept = np.arange(len(begun)) if whole else np.flatnonzero(begun)
-    columns = {name: rows[name].copy() if whole else rows[name][kept] for name, _ in ROW_FIELDS}
+    columns = {name: rows[name] if whole else rows[name][kept] for name, _ in ROW_FIELDS}
+    if whole and isinstance(rows, np.ndarray):
+        columns = {name: column.copy() for name, column in columns.items()}
     told = SAYS_WHY[columns["f"]]
     damage = _damaged(columns, told, len(numbers))
     if damage.any():
