@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.checkers.holds.leases import INF
-from holdfast.harness.core.case import Case, mask
+from holdfast.harness.core.case import Case, among
 from holdfast.harness.core.operations import NO_TOKEN, Op, Status
 from holdfast.harness.core.verdict import Promises
 from holdfast.harness.history.distinct import numbered
@@ -67,6 +67,7 @@ def attempt_numbers(case: Case) -> tuple[int, Ints]:
 
 
 FEW_KINDS = 4
+NO_ROWS: Indices = np.empty(0, np.intp)
 
 
 def rows_of(case: Case, *ops: Op) -> Indices:
@@ -76,12 +77,10 @@ def rows_of(case: Case, *ops: Op) -> Indices:
     if ops in known:
         return known[ops]
     if "kinds of row" not in case.memo:
-        case.memo["kinds of row"] = np.bincount(column(case, "f"), minlength=256) > 0
-    wanted = mask(ops)
-    if (wanted & case.memo["kinds of row"]).any():
-        found: Indices = np.flatnonzero(wanted[column(case, "f")])
-    else:
-        found = np.empty(0, np.intp)
+        counts = np.bincount(column(case, "f"))
+        case.memo["kinds of row"] = frozenset(np.flatnonzero(counts).tolist())
+    there = case.memo["kinds of row"].intersection(ops)
+    found: Indices = np.flatnonzero(among(column(case, "f"), there)) if there else NO_ROWS
     found.flags.writeable = False
     if len(ops) <= FEW_KINDS:
         known[ops] = found

@@ -27,7 +27,7 @@ from holdfast.checkers.facts.wording import name, seconds, span
 from holdfast.checkers.holds.history_index import column, rows_of
 from holdfast.checkers.holds.starvation import Cover, starved_spans
 from holdfast.harness.client.context import GUARD_NS
-from holdfast.harness.core.case import Case, Window, mask
+from holdfast.harness.core.case import Case, Window, among
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.starved import DELAY
@@ -39,8 +39,7 @@ SLACK_NS = GUARD_NS - SECOND
 """Slightly less than the guard by which a client gives up a call, so that such a call is late."""
 
 ASKS = (Op.ACQUIRE, Op.TRY, Op.PROBE, Op.RENEW, Op.RELEASE)
-IS_ASK = mask(ASKS)
-WITH_WAIT = mask((Op.ACQUIRE, Op.TRY, Op.PROBE))
+WITH_WAIT = Op.ACQUIRE, Op.TRY, Op.PROBE
 
 
 def check(case: Case) -> PropertyVerdict:
@@ -78,9 +77,9 @@ def _late(case: Case) -> Iterator[Late]:
     back = np.where(invoked, case.end_ns, column(case, "t_ret"))
     # Few are late even if they had no bound: the rest is looked up for these alone.
     asked = np.flatnonzero(back - column(case, "t_inv") > SLACK_NS)
-    asked = asked[IS_ASK[every["f"][asked]]]
+    asked = asked[among(every["f"][asked], ASKS)]
     back = back[asked]
-    bounds = np.where(WITH_WAIT[every["f"][asked]], every["aux"][asked], 0)
+    bounds = np.where(among(every["f"][asked], WITH_WAIT), every["aux"][asked], 0)
     late = back - every["t_inv"][asked] - bounds
     covers: dict[str | None, tuple[Cover, Cover]] = {}
     for n in np.flatnonzero((bounds >= 0) & (late > SLACK_NS)):

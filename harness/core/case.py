@@ -174,11 +174,12 @@ def stacked(dtype: np.dtype[np.void], parts: Sequence[Columns]) -> Columns:
     return Columns(dtype, {name: np.concatenate([part[name] for part in parts]) for name in names})
 
 
-def mask(ops: Iterable[int]) -> npt.NDArray[np.bool_]:
-    """For each byte whether it is one of these numbers: `mask(ops)[kind]` is faster than
-    `np.isin` on many rows."""
-    found = np.zeros(256, bool)
-    found[[int(op) for op in ops]] = True
+def among(kinds: Column, ops: Iterable[int]) -> npt.NDArray[np.bool_]:
+    """Which of these bytes are one of some numbers. To look each up in a table takes thirty times
+    as long as to compare all with one number."""
+    found = np.zeros(len(kinds), bool)
+    for op in ops:
+        found |= kinds == int(op)
     return found
 
 
@@ -201,7 +202,7 @@ class History:
 
     def of(self, *ops: Op) -> npt.NDArray[np.intp]:
         """Indices of the rows of these kinds, in order."""
-        return np.flatnonzero(mask(ops)[self.rows["f"]])
+        return np.flatnonzero(among(self.rows["f"], ops))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.harness.core.case import History, mask
+from holdfast.harness.core.case import History, among
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.verdicts.evidence import CallError
@@ -29,7 +29,7 @@ def call_errors(history: History) -> list[CallError]:
     Only calls of unknown outcome: a rejection is a response, whatever its text.
     """
     rows = history.rows
-    calls = mask(CALLS)[rows["f"]]
+    calls = among(rows["f"], CALLS)
     wrong = np.flatnonzero(calls & (rows["status"] == Status.INFO) & (rows["err"] > 0))
     if not len(wrong):
         return []
@@ -69,7 +69,7 @@ def every_acquire_failed(history: History, start_ns: int, nodes: Mapping[int, st
     Then nothing was exercised: the client does not work, for example.
     """
     rows = history.rows
-    asked = rows[mask(ASKS)[rows["f"]]]
+    asked = rows[among(rows["f"], ASKS)]
     if (asked["status"] == Status.OK).any():
         return ""
     failed = (asked["status"] == Status.INFO) & (asked["err"] > 0)

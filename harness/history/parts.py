@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.harness.core.case import MERGED_DTYPE, Columns, mask, room
+from holdfast.harness.core.case import MERGED_DTYPE, Columns, among, room
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
@@ -33,10 +33,10 @@ LONGEST_NS = 300 * SECOND
 """How far back a call, a fault or a hold that goes on keeps everything. What goes on for longer is
 kept alone."""
 
-_ASKS = mask((Op.ACQUIRE, Op.TRY, Op.PROBE))
-_FOLLOWS = mask((Op.ACQUIRE, Op.TRY, Op.PROBE, Op.RENEW, Op.RELEASE))
-_NOTICES = mask((Op.WAITING, Op.LOST, Op.CLOSED))
-_SERVED = mask((Op.SERVED_READ, Op.SERVED_WRITE))
+_ASKS = (Op.ACQUIRE, Op.TRY, Op.PROBE)
+_FOLLOWS = (Op.ACQUIRE, Op.TRY, Op.PROBE, Op.RENEW, Op.RELEASE)
+_NOTICES = (Op.WAITING, Op.LOST, Op.CLOSED)
+_SERVED = (Op.SERVED_READ, Op.SERVED_WRITE)
 
 Numbers = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -255,7 +255,7 @@ class Parts:
         goes_on = waits | (open_ & (newest >= (since if self.expires else -1)))
         dropped = unknown & ~waits & (newest < long_ago_ns - self.margin_ns)
         self.unsure += int(dropped.sum())
-        self.unsure_locks.update(rows["key"][dropped[of] & _FOLLOWS[rows["f"]]].tolist())
+        self.unsure_locks.update(rows["key"][dropped[of] & among(rows["f"], _FOLLOWS)].tolist())
         goes_on |= unknown & ~dropped
         keep = goes_on | (newest >= since)
         # Rows of no attempt, as heartbeats: since the oldest attempt that goes on or is recent.
@@ -302,10 +302,14 @@ def _joined(kept: Columns, read: Sequence[Columns], until_ns: int) -> tuple[Colu
     rows, rest = room(MERGED_DTYPE, len(kept) + now), room(MERGED_DTYPE, len(order) - now)
     for name in MERGED_DTYPE.names or ():
         # Column by column: the whole would be in memory twice.
-        column = _of_all(read, name)
         rows[name][: len(kept)] = kept[name]
-        rows[name][len(kept) :] = column[order[:now]]
-        rest[name] = column[order[now:]]
+        if any(part[name].any() for part in read):
+            column = _of_all(read, name)
+            rows[name][len(kept) :] = column[order[:now]]
+            rest[name] = column[order[now:]]
+        else:
+            # Many columns have no number in many runs.
+            rows[name][len(kept) :] = rest[name] = 0
     return rows, [rest]
 
 
@@ -326,13 +330,15 @@ def _in_order(t_inv: Numbers, writer: Numbers, row: Numbers) -> Numbers:
     return order
 
 
-def _cut(rows: Columns, until_ns: int) -> tuple[Bools, Columns]:
+def _cut(rows: Columns, until_ns: int) -> tuple[Bools | slice, Columns]:
     """Which rows had been recorded before a time, and these rows as they were then: `rows`, changed
     in place, if all had been."""
-    shown = ~(_NOTICES[rows["f"]] & (rows["t_ret"] >= until_ns))
-    if not shown.all():
-        rows = rows[shown].copy()
-    reader.without_return(rows, rows["t_ret"] >= until_ns)
+    late = rows["t_ret"] >= until_ns
+    shown: Bools | slice = slice(None)
+    if (hidden := late & among(rows["f"], _NOTICES)).any():
+        shown = ~hidden
+        rows, late = rows[shown].copy(), late[shown]
+    reader.without_return(rows, late)
     return shown, rows
 
 
@@ -349,10 +355,10 @@ def _going_on(
         | (kind == Op.LOST)
     )
     granted, over, waits, unknown, let_go = (np.zeros(count, bool) for _ in range(5))
-    granted[of[answered & _ASKS[kind] & (status == Status.OK)]] = True
+    granted[of[answered & among(kind, _ASKS) & (status == Status.OK)]] = True
     over[of[ended]] = True
-    waits[of[_FOLLOWS[kind] & ~answered & ~dead]] = True
-    unknown[of[_FOLLOWS[kind] & ((answered & (status == Status.INFO)) | dead)]] = True
+    waits[of[among(kind, _FOLLOWS) & ~answered & ~dead]] = True
+    unknown[of[among(kind, _FOLLOWS) & ((answered & (status == Status.INFO)) | dead)]] = True
     let_go[of[kind == Op.RELEASE]] = True
     return granted & ~over, waits, unknown, let_go
 
@@ -362,7 +368,7 @@ def _newest_of_each_lock(rows: Columns, of: Numbers, count: int) -> Bools:
     that asked for its lock, or the last that a resource accepted."""
     found = np.zeros(count, bool)
     kind, ok = rows["f"], rows["status"] == Status.OK
-    asked, served = _ASKS[kind], _SERVED[kind]
+    asked, served = among(kind, _ASKS), among(kind, _SERVED)
     for which in (asked, asked & ok, served & ok):
         places = np.flatnonzero(which)
         keys = rows["key"][places]

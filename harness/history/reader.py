@@ -19,8 +19,8 @@ from holdfast.harness.core.case import (
     Columns,
     History,
     Rows,
+    among,
     by_column,
-    mask,
     room,
     stacked,
 )
@@ -53,8 +53,8 @@ LAST_NS = 1 << 61
 
 ROW_DTYPE = np.dtype([*ROW_FIELDS])
 assert ROW_DTYPE.itemsize == ROW_BYTES
-SAYS_WHY = mask((Op.LOST, Op.CLOSED))
-ASKS, KNOWN = mask((Op.ACQUIRE, Op.TRY, Op.PROBE)), mask(Op)
+SAYS_WHY = Op.LOST, Op.CLOSED
+ASKS = Op.ACQUIRE, Op.TRY, Op.PROBE
 _NAME = re.compile(r"(?!\.)[\w.+-]{1,200}")
 """Name of a writer; files beside the segments have it too."""
 
@@ -374,7 +374,7 @@ def without_return(rows: Rows, which: npt.NDArray[np.bool_]) -> None:
     rows["status"][which] = Status.INVOKED
     for column in ("t_ret", "rx", "res", "err", "spent"):
         rows[column][which] = 0
-    rows["token"][which & ASKS[rows["f"]]] = NO_TOKEN
+    rows["token"][which & among(rows["f"], ASKS)] = NO_TOKEN
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -511,7 +511,7 @@ def merge_form(
     columns = {name: rows[name] if whole else rows[name][kept] for name, _ in ROW_FIELDS}
     if whole and isinstance(rows, np.ndarray):
         columns = {name: column.copy() for name, column in columns.items()}
-    told = SAYS_WHY[columns["f"]]
+    told = among(columns["f"], SAYS_WHY)
     damage = _damaged(columns, told, len(numbers))
     if damage.any():
         at = int(kept[np.argmax(damage)]) + skipped
@@ -531,9 +531,9 @@ def _damaged(
 ) -> npt.NDArray[np.bool_]:
     """Which rows no writer can have written. told: rows whose `res` is a text; texts: how many."""
     inv, ret, status, kind = (columns[name] for name in ("t_inv", "t_ret", "status", "f"))
-    damage: npt.NDArray[np.bool_] = (status > max(Status)) | ~KNOWN[kind]
+    damage: npt.NDArray[np.bool_] = (status > max(Status)) | ~among(kind, Op)
     # Every acquire begins an attempt: see `COLUMNS`.
-    damage |= ASKS[kind] & (columns["attempt"] <= 0)
+    damage |= among(kind, ASKS) & (columns["attempt"] <= 0)
     damage |= (inv < 0) | (inv >= LAST_NS) | (ret >= LAST_NS)
     damage |= (status > Status.INVOKED) & (ret < inv)
     damage |= (columns["key"] >= texts) | (columns["err"] >= texts)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from holdfast.harness.core.case import Columns, Rows, mask
+from holdfast.harness.core.case import Columns, Rows, among
 from holdfast.harness.core.operations import CAME, LEFT, Op, Status
 from holdfast.harness.verdicts.evidence import Narrowed
 
 LOCK_CALLS = (Op.ACQUIRE, Op.TRY, Op.PROBE, Op.RENEW, Op.RELEASE)
 CALLS = (*LOCK_CALLS, Op.READ, Op.WRITE)
-IS_CALL, IS_LOCK_CALL = mask(CALLS), mask(LOCK_CALLS)
 
 
 def narrowed(rows: Columns, until_ns: int) -> Columns:
@@ -41,9 +40,9 @@ def share(rows: Rows) -> Narrowed:
     """The number of calls that returned, of those with kernel timestamps at both edges, the same
     for calls to the lock only, and why not all of these have them."""
     status, kind, flags = rows["status"], rows["f"], rows["flags"]
-    calls = ((status == Status.OK) | (status == Status.NOT_OWNER)) & IS_CALL[kind]
+    calls = ((status == Status.OK) | (status == Status.NOT_OWNER)) & among(kind, CALLS)
     stamped = calls & ((flags & (LEFT | CAME)) == LEFT | CAME)
-    lock = calls & IS_LOCK_CALL[kind]
+    lock = calls & among(kind, LOCK_CALLS)
     of_lock, both_of_lock = int(lock.sum()), int((stamped & lock).sum())
     why = ""
     if of_lock and not flags[calls].any():

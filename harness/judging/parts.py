@@ -22,8 +22,8 @@ from holdfast.harness.core.case import (
     Contradicted,
     Contradiction,
     History,
+    among,
     by_column,
-    mask,
     room,
 )
 from holdfast.harness.core.clock import SECOND
@@ -192,7 +192,7 @@ class _Judge:
 def _asked(case: Case) -> Numbers:
     """Number of acquires that were granted, refused, and of unknown outcome; without probes."""
     rows = case.history.rows
-    asked = rows["status"][mask((Op.ACQUIRE, Op.TRY))[rows["f"]]]
+    asked = rows["status"][among(rows["f"], (Op.ACQUIRE, Op.TRY))]
     granted, unknown = asked == Status.OK, (asked == Status.INFO) | (asked == Status.INVOKED)
     return np.array([granted.sum(), (~granted & ~unknown).sum(), unknown.sum()], np.int64)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from holdfast.harness.core.case import MERGED_DTYPE, Columns, by_column, mask, room, stacked
+from holdfast.harness.core.case import MERGED_DTYPE, Columns, among, by_column, room, stacked
 from holdfast.harness.core.operations import Op
 
 NAMES = MERGED_DTYPE.names or ()
@@ -77,6 +77,8 @@ def test_rows_are_put_in_place_stacked_and_sorted() -> None:
     assert space.shortened(7).sorted_by(order).tolist() == both[order].tolist()
 
 
-def test_a_mask_is_by_the_byte_of_a_kind() -> None:
-    kinds = np.arange(256).astype(np.uint8)
-    assert mask((Op.ACQUIRE, Op.LOST))[kinds].tolist() == np.isin(kinds, [1, 6]).tolist()
+def test_rows_of_some_kinds_are_found_in_columns_of_any_layout() -> None:
+    kinds = np.arange(256).astype("u1")
+    for column in (kinds, kinds.astype("i1"), np.repeat(kinds, 3)[::3], kinds[:0]):
+        assert among(column, (Op.ACQUIRE, Op.LOST)).tolist() == np.isin(column, [1, 6]).tolist()
+    assert not among(kinds, ()).any()
