@@ -26,6 +26,7 @@ from holdfast.harness.core.case import Case
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.history.reader import load as read_history
+from holdfast.harness.judging.parts import MOST_ROWS
 from holdfast.harness.judging.run_case import case_of
 from holdfast.harness.recording.segments import Recorder
 from holdfast.harness.runs import journal
@@ -38,6 +39,8 @@ JUDGED = 0.95
 """Calls to judge an op by all properties, evidence and verifier; 0.76 counted. It was 36 when the
 verifier derived the end of every hold, 8 when it grouped rows that few conditions ask for, 3 when
 it looked for proofs of attempts that nothing followed, and 1.5 when it walked grant by grant."""
+IN_PARTS = 0.33
+"""Calls to judge an op in parts, if they do not become more; 0.27 counted."""
 BY_PROPERTY = {"applied-once": 1.6, "exactly-once-job": 1.1, "grant-notice": 19}
 """Calls per op: 1.2, 0.8 and 14.5 counted."""
 OTHERS = 0.1
@@ -115,6 +118,12 @@ def test_judging_an_op_by_all_properties_with_the_verifier_costs_few_calls(tmp_p
     small, big = runs(tmp_path)
     few, many = calls(lambda: judge_run(small)), calls(lambda: judge_run(big))
     assert many - few <= JUDGED * (MANY - FEW)
+
+
+def test_judging_an_op_in_parts_costs_few_calls(tmp_path: Path) -> None:
+    small, big = runs(tmp_path)
+    few, many = (calls(lambda: judge_run(each, in_parts=MOST_ROWS)) for each in (small, big))  # noqa: B023
+    assert many - few <= IN_PARTS * (MANY - FEW)
 
 
 def test_a_property_judges_columns_and_not_rows_one_by_one(tmp_path: Path) -> None:
