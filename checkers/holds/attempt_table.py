@@ -127,6 +127,15 @@ class Table:
         found: tuple[Indices, Ints] = self.case.memo["by_attempt"]
         return found
 
+    def places(self, some: Indices, entries: Indices) -> Ints:
+        """For each of some entries its place among `entries`, -1 if it is not one of them."""
+        if "places" not in self.case.memo:
+            self.case.memo["places"] = np.empty(len(self), np.int64)
+        place: Ints = self.case.memo["places"]
+        place[some] = -1
+        place[entries] = np.arange(len(entries))
+        return place[some]
+
     def by_lock(self) -> Mapping[int, Indices]:
         """Entries per lock (index into history.strings), each in order of call.
 

@@ -10,6 +10,7 @@ from holdfast.checkers.holds.assumptions import ordered
 from holdfast.checkers.holds.attempt_table import Bools, table
 from holdfast.checkers.holds.derive import Attempt
 from holdfast.checkers.holds.history_index import Indices, Ints
+from holdfast.checkers.holds.leases import INF
 from holdfast.checkers.holds.overlaps import granted, slack
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import NO_TOKEN, Mode
@@ -144,8 +145,18 @@ class Succession:
 
     def overtaken(self, entries: Indices, before_ns: Ints) -> Bools:
         """Which entries of the table may have successors known before their times."""
+        may = np.zeros(len(entries), bool)
         if not len(self._entries):
-            return np.zeros(len(entries), bool)
+            return may
+        # Of most grants the next one was known too late: then only a larger token before it counts.
+        # Known at 3 8 9, before 8 9 12: none of the three has another one between its two times.
+        place = self._table.places(entries, self._entries)
+        following = np.append(self._known, INF)[place + 1] < before_ns - self._slack_ns
+        some = following | (self._largest[place] > self._table.token[entries]) | (place < 0)
+        may[some] = self._overtaken(entries[some], before_ns[some])
+        return may
+
+    def _overtaken(self, entries: Indices, before_ns: Ints) -> Bools:
         at = np.searchsorted(self._known, before_ns - self._slack_ns) - 1
         found = self._latest_inv[at] > self._table.known[entries] + self._slack_ns
         token = self._table.token[entries]

@@ -305,8 +305,9 @@ def _joined(kept: Columns, read: Sequence[Columns], until_ns: int) -> tuple[Colu
         rows[name][: len(kept)] = kept[name]
         if any(part[name].any() for part in read):
             column = _of_all(read, name)
-            rows[name][len(kept) :] = column[order[:now]]
-            rest[name] = column[order[now:]]
+            # Without `mode` numpy would gather somewhere else first, and copy.
+            np.take(column, order[:now], out=rows[name][len(kept) :], mode="clip")
+            np.take(column, order[now:], out=rest[name], mode="clip")
         else:
             # Many columns have no number in many runs.
             rows[name][len(kept) :] = rest[name] = 0
