@@ -45,8 +45,8 @@ from holdfast.harness.verdicts.judged import InParts, Judged, Shown, Verified
 
 Numbers = npt.NDArray[np.int64]
 
-MOST_ROWS = 1_000_000
-"""New rows of a part: with what it takes over, and with what is derived, about half a GiB."""
+MOST_ROWS = 1_300_000
+"""New rows of a part: with what it takes over, and with what is derived, about 600 MiB."""
 MOST_PASSES = 3
 """How often all parts are judged, with what the last time contradicted."""
 WHOLE = frozenset({"no-lost-update", "applied-once", "exactly-once-job", "durable-grants"})

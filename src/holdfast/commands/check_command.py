@@ -65,7 +65,7 @@ FORMATS = ("auto", "holdfast", "jsonl", "json", "edn", "porcupine", "csv", "parq
     "--in-parts",
     type=click.IntRange(min=1),
     metavar="ROWS",
-    show_default="700,000 for a history larger than memory, else at once",
+    show_default="1,300,000 for a history larger than memory, else at once",
     help="Judge a run in parts of this number of rows, in bounded memory.",
 )
 @click.option("--junit", type=click.Path(path_type=Path), help="Write a JUnit report.")
