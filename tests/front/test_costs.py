@@ -122,7 +122,7 @@ def test_judging_an_op_by_all_properties_with_the_verifier_costs_few_calls(tmp_p
 
 def test_judging_an_op_in_parts_costs_few_calls(tmp_path: Path) -> None:
     small, big = runs(tmp_path)
-    few, many = (calls(lambda: judge_run(each, in_parts=MOST_ROWS)) for each in (small, big))  # noqa: B023
+    few, many = (calls(partial(judge_run, each, in_parts=MOST_ROWS)) for each in (small, big))
     assert many - few <= IN_PARTS * (MANY - FEW)
 
 
