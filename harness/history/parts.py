@@ -187,6 +187,12 @@ class Parts:
             numbers = np.concatenate((numbers, self.seen + np.arange(len(new))))
             self.seen += len(new)
             attempts = numbered(rows["attempt"])
+            # Every attempt begins with a row of its own, and a client counts them from 1.
+            if len(rows) and int((attempts[0] & LOW_32).max()) > self.total:
+                raise UsageError(
+                    f"{self.directory}: a row names an attempt that no client can have counted to;"
+                    " it is damaged: copy the run directory again"
+                )
             late, unsure = self._late(attempts[0]), frozenset(self.unsure_locks)
             since_ns = self.since_ns
             stays = self._stays(rows, attempts, until_ns)

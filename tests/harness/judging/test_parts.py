@@ -300,6 +300,17 @@ def test_rows_that_are_not_in_order_of_time_are_refused(tmp_path: Path) -> None:
         judged_in_parts(run, 100)
 
 
+def test_an_attempt_that_no_client_can_have_counted_to_is_refused(tmp_path: Path) -> None:
+    run = simulated(tmp_path, time="5s")
+    path = next(run.history.glob("c1.seg"))
+    data = bytearray(path.read_bytes())
+    # It would take four gigabytes to remember which attempts up to that one were dropped.
+    np.frombuffer(data, ROW_DTYPE, offset=HEADER_BYTES)["attempt"][-1] |= (1 << 32) - 1
+    path.write_bytes(data)
+    with pytest.raises(UsageError, match="no client can have counted to; it is damaged"):
+        judged_in_parts(run, 100)
+
+
 def test_a_segment_that_lacks_rows_is_refused(tmp_path: Path) -> None:
     run = simulated(tmp_path, time="5s")
     path = next(run.history.glob("c1.seg"))
