@@ -206,7 +206,13 @@ def test_writes_wait_while_a_disk_hangs(node: Node) -> None:
     )
     node.send("synced")
     assert wait_until(node.waits, time.monotonic_ns() + SOON_NS)
-    assert node.agent.do("observe", fault="f1")["waiting"] == {"n1": 1}
+
+    def observed() -> bool:
+        # Any wait for a disk looks like that one, also the short ones before it.
+        found: bool = node.agent.do("observe", fault="f1")["waiting"] == {"n1": 1}
+        return found
+
+    assert wait_until(observed, time.monotonic_ns() + SOON_NS)
     healed = node.agent.do("heal", fault="f1")
     assert healed["effective"] and healed["restart"] == []
     begun, ended = healed["frozen_ns"]
@@ -220,7 +226,12 @@ def test_two_hangs_of_a_disk_end_with_the_last_of_them(node: Node) -> None:
     node.send("synced")
     assert wait_until(node.waits, time.monotonic_ns() + SOON_NS)
     node.agent.do("heal", fault="f1")
-    assert node.agent.do("observe", fault="f2")["effective"]
+
+    def effective() -> bool:
+        found: bool = node.agent.do("observe", fault="f2")["effective"]
+        return found
+
+    assert wait_until(effective, time.monotonic_ns() + SOON_NS)
     node.agent.do("heal", fault="f2")
     assert node.line() == "done"
 
