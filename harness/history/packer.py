@@ -6,46 +6,32 @@ once: a reader finds one of the two, also if this process or the writer is kille
 
 from __future__ import annotations
 
-import os
-import threading
 from contextlib import suppress
 from pathlib import Path
-from typing import Self
 
 import numpy as np
 
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.operations import ROW_BYTES
 from holdfast.harness.history import packing, reader
+from holdfast.harness.history.beside_run import BesideRun
 from holdfast.harness.recording.segments import HEADER_BYTES, PACKED, SCHEMA_AT, SEGMENT_ROWS
 from holdfast.harness.runs import files
 
 EVERY_S = 1.0
-NICENESS = 10
 
 
-class Packer:
+class Packer(BesideRun):
     """Packs the history in a folder from entry to exit. Its writers have to be on this machine."""
 
     def __init__(self, directory: Path) -> None:
+        super().__init__("packer")
         self._directory = directory
         self._done: set[str] = set()
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._work, name="packer", daemon=True)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def _work(self) -> None:
-        # On Linux a thread has a niceness of its own: clients and servers come first.
-        with suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
-        while not self._over.wait(EVERY_S):
+    def work(self) -> None:
+        """Looks once a second, and once more when the run has ended."""
+        while not self.over.wait(EVERY_S):
             self.look()
         self.look()
 

@@ -6,13 +6,9 @@ end, from all rows. A promise counts if it holds under each kind of fault of the
 
 from __future__ import annotations
 
-import os
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Self
 
 from holdfast import catalogue
 from holdfast.harness.core.case import Case, Checker
@@ -20,6 +16,7 @@ from holdfast.harness.core.clock import now_ns
 from holdfast.harness.core.errors import HoldfastError
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.verdict import Finding
+from holdfast.harness.history.beside_run import BesideRun
 from holdfast.harness.history.growing import Growing
 from holdfast.harness.history.reader import Recording
 from holdfast.harness.judging.judge import promised
@@ -43,7 +40,6 @@ EVERY_S, SELDOM_S = 0.4, 0.8
 """Least and longest time between two looks."""
 SHARE = 1 / 20
 """Of a core: the more a look costs, the longer it is until the next."""
-NICENESS = 10
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,37 +80,26 @@ def judged_early(manifest: Manifest) -> list[str]:
     return [prop for prop in asked if promised_throughout(manifest, prop)]
 
 
-class LiveVerdicts:
+class LiveVerdicts(BesideRun):
     """Judges a run from entry to exit; `tell` is called in its thread, once per property.
 
     The run's clients have to be on this machine: it reads their segments while they are written.
     """
 
     def __init__(self, run: RunDir, manifest: Manifest, tell: Callable[[Violation], None]) -> None:
+        super().__init__("live verdicts")
         self._run = run
         self._manifest = manifest
         self._tell = tell
         self._history = Growing(run.history)
         self._told: set[str] = set()
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._work, name="live verdicts", daemon=True)
         self.problem = ""
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def _work(self) -> None:
-        # On Linux a thread has a niceness of its own: clients and servers come first.
-        with suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
+    def work(self) -> None:
+        """Judges what is there, the more seldom the longer that takes."""
         wait_s = EVERY_S
         checkers = {prop: load(catalogue.CHECKERS[prop]) for prop in judged_early(self._manifest)}
-        while checkers and not self._over.wait(wait_s):
+        while checkers and not self.over.wait(wait_s):
             begun_s = time.thread_time()
             try:
                 self._look(checkers)
