@@ -24,8 +24,8 @@ from benchmarks.run_directory import START_NS, Shape, write
 from holdfast.engine.runner import judge_run
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import NO_TOKEN
-from holdfast.harness.history.packer import pack
 from holdfast.harness.history.reader import ROW_DTYPE, Header, by_writer, read_header
+from holdfast.harness.history.segment_packer import pack
 from holdfast.harness.judging.parts import MOST_ROWS
 from holdfast.harness.recording.segments import HEADER_BYTES, segment_path
 from holdfast.harness.runs.directory import RunDir

@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 from benchmarks.recording import recorded
 
-from holdfast.harness.history import packer, packing, reader
-from holdfast.harness.recording.packed import unpacked
+from holdfast.harness.history import packed_columns, reader, segment_packer
+from holdfast.harness.recording.packed_format import unpacked
 from holdfast.harness.recording.segments import SEGMENT_ROWS, write_closed
 from holdfast.interpreter import build
 
@@ -50,19 +50,20 @@ def read_by_column(path: Path, rows: int) -> None:
 def measure(segments: Sequence[Rows], folder: Path) -> None:
     """Print all numbers of some segments."""
     count = sum(map(len, segments))
-    bodies = [packing.pack(rows) for rows in segments]
+    bodies = [packed_columns.pack(rows) for rows in segments]
     size = sum(map(len, bodies))
     squeezed = [zlib.compress(body, 1) for body in bodies]
     small_size = sum(map(len, squeezed))
     write_closed(folder, {"writer": "w"}, [""], np.concatenate(segments)[:SEGMENT_ROWS].tobytes())
     raw = folder / "w.seg"
     small = folder / "p.seg"
-    small.write_bytes(packer.packed(raw.read_bytes()))
+    small.write_bytes(segment_packer.packed(raw.read_bytes()))
     rows = reader.at_most(reader.read_header(raw))
     say = sys.stdout.write
     say(f"{count} rows in {len(segments)} segments\n")
     say(f"packed:  {size / count:6.1f} bytes a row; with zlib {small_size / count:.1f}\n")
-    say(f"pack:    {quickest(lambda: [packing.pack(one) for one in segments], count):6.0f} ns\n")
+    pack_ns = quickest(lambda: [packed_columns.pack(one) for one in segments], count)
+    say(f"pack:    {pack_ns:6.0f} ns\n")
     say(f"read:    {quickest(lambda: read_by_column(small, rows), rows):6.1f} ns, packed\n")
     say(f"         {quickest(lambda: read_by_column(raw, rows), rows):6.1f} ns, as recorded\n")
     say(f"zlib:    {quickest(lambda: list(map(zlib.decompress, squeezed)), count):6.1f} ns\n")

@@ -25,7 +25,7 @@ from holdfast.harness.core.case import Case
 from holdfast.harness.core.job_keys import job_of
 from holdfast.harness.core.operations import NO_TOKEN, Mode, Op, Status
 from holdfast.harness.core.verdict import Finding, PropertyVerdict, Verdict
-from holdfast.harness.history.distinct import distinct
+from holdfast.harness.history.distinct_values import distinct
 
 Met = tuple[dict[str, int], list[str]]
 """Counts by name, and the reasons why they do not suffice."""

@@ -24,7 +24,7 @@ from holdfast.checkers.holds.history_index import (
 )
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import NO_TOKEN, Op, Status
-from holdfast.harness.history.distinct import LOW_32, distinct
+from holdfast.harness.history.distinct_values import LOW_32, distinct
 
 Bools = npt.NDArray[np.bool_]
 Grouping = Callable[[Case, Sequence[int]], Mapping[int, Sequence[int]]]

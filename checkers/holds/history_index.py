@@ -13,7 +13,7 @@ from holdfast.checkers.holds.leases import INF
 from holdfast.harness.core.case import Case, among
 from holdfast.harness.core.operations import NO_TOKEN, Op, Status
 from holdfast.harness.core.verdict import Promises
-from holdfast.harness.history.distinct import numbered
+from holdfast.harness.history.distinct_values import numbered
 
 UNKNOWN = (Status.INFO, Status.INVOKED)
 STATUSES = tuple(Status)

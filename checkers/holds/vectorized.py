@@ -14,7 +14,7 @@ from holdfast.checkers.holds.attempt_table import ENDS, Bools, Table
 from holdfast.checkers.holds.history_index import Indices, Ints, column, rows_of
 from holdfast.checkers.holds.leases import INF, MILLION
 from holdfast.harness.core.operations import NO_TOKEN, Op, Status
-from holdfast.harness.history.distinct import distinct
+from holdfast.harness.history.distinct_values import distinct
 
 LONG_NS = 1 << 42
 """Longer leases could overflow when multiplied by the drift."""

@@ -37,7 +37,7 @@ from holdfast.checkers.properties.loss_reason import wrong_reasons
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
-from holdfast.harness.history.distinct import distinct, placed
+from holdfast.harness.history.distinct_values import distinct, placed
 
 PROPERTY = "loss-notice"
 NEEDS = ("losses", "faults")

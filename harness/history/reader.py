@@ -28,9 +28,9 @@ from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.operations import NO_TOKEN, ROW_BYTES, ROW_FIELDS, Op, Status
 from holdfast.harness.core.starved import Starved
-from holdfast.harness.history import host_clocks, packing
+from holdfast.harness.history import host_clocks, packed_columns
 from holdfast.harness.history.tighten import narrowed
-from holdfast.harness.recording import packed, starvation
+from holdfast.harness.recording import packed_format, starvation
 from holdfast.harness.recording.segments import (
     HEADER_BYTES,
     MAGIC,
@@ -179,7 +179,7 @@ def block_at(path: Path, at: int, count: int) -> Recorded:
             # The segment may have been packed since anything else of it was read: this file is
             # either the one or the other.
             head = os.pread(file, META_AT, 0)
-            if not packed.is_packed(head):
+            if not packed_format.is_packed(head):
                 raw = os.pread(file, count * ROW_BYTES, HEADER_BYTES + at * ROW_BYTES)
                 return np.frombuffer(raw[: len(raw) // ROW_BYTES * ROW_BYTES], ROW_DTYPE)
             return _unpacked(path, head, lambda place, most: os.pread(file, most, place), at, count)
@@ -203,10 +203,10 @@ def _unpacked(
 ) -> dict[str, Column]:
     """Rows of a packed segment, by column. UsageError if it is damaged."""
     try:
-        rows = packed.held(head)
+        rows = packed_format.held(head)
         if not 0 <= rows <= SEGMENT_ROWS:
             raise ValueError(f"{rows} rows, more than the limit of {SEGMENT_ROWS}")
-        return packing.columns(read, rows, at, count)
+        return packed_columns.columns(read, rows, at, count)
     except ValueError as error:
         raise UsageError(
             f"{path}: the packed segment is damaged: {error}; copy the run directory again"
@@ -221,7 +221,7 @@ def read_rows(header: Header) -> Recorded:
     path = header.path
     name = f"{path.parent.name}/{path.name}"
     data = files.read(path.parent.parent, name, MOST_BYTES)
-    if packed.is_packed(data):
+    if packed_format.is_packed(data):
         most = at_most(header)
         return _unpacked(path, data[:META_AT], lambda at, count: data[at : at + count], 0, most)
     raw = np.frombuffer(data, np.uint8)[HEADER_BYTES : header.bytes]

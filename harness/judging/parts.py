@@ -31,12 +31,12 @@ from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.verdict import PropertyVerdict, Verdict
 from holdfast.harness.history import reader
 from holdfast.harness.history.call_errors import every_acquire_failed
-from holdfast.harness.history.distinct import distinct
+from holdfast.harness.history.distinct_values import distinct
 from holdfast.harness.history.pace import due, too_few
 from holdfast.harness.history.parts import LONGEST_NS, Part, Parts
 from holdfast.harness.judging.judge import judge_one, judged_of
 from holdfast.harness.judging.run_case import case_of, options_of
-from holdfast.harness.judging.settled import Settled, renumbered
+from holdfast.harness.judging.settled_findings import Settled, renumbered
 from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.runs import files, journal
 from holdfast.harness.runs.directory import RunDir

@@ -34,7 +34,7 @@ from holdfast.harness.core.operations import (
 
 MAGIC = b"HOLDFAST"
 SCHEMA, PACKED = 1, 2
-"""Of a segment as its writer has it, and of one that was packed: see `recording.packed`."""
+"""Of a segment as its writer has it, and of one that was packed: see `recording.packed_format`."""
 HEADER_BYTES = 4096
 SCHEMA_AT = 8
 STATE_AT = 24

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from holdfast.harness.campaigns.run_index import RunIndex
-from holdfast.harness.history.packer import packed
+from holdfast.harness.history.segment_packer import packed
 from holdfast.serve.server import Handler, Server
 from tests.front.test_hostile_runs import code_of, sound
 

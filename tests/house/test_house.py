@@ -26,7 +26,7 @@ STDLIB_ONLY = (
     "harness/core/seeds.py",
     "harness/core/errors.py",
     "harness/recording/segments.py",
-    "harness/recording/packed.py",
+    "harness/recording/packed_format.py",
     "harness/runs/files.py",
     "harness/recording/starvation.py",
     "harness/client/context.py",

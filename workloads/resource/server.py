@@ -27,7 +27,7 @@ from holdfast.harness.client.resource_replies import PORT
 from holdfast.harness.core.operations import NO_TOKEN, ROW_BYTES, ROW_FORMAT, Op, Status
 from holdfast.harness.core.waiting import until
 from holdfast.harness.recording import segments
-from holdfast.harness.recording.packed import is_packed, unpacked
+from holdfast.harness.recording.packed_format import is_packed, unpacked
 from holdfast.harness.recording.phase import END, Phase
 
 LIMIT = 1 << 16

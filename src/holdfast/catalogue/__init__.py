@@ -478,7 +478,7 @@ CHECKERS: Table[str] = Table(
 SIM_UNGUARD = f"{_B}.sim.values:unguard"
 EVIDENCE = f"{_C}.evidence.summary:evidence"
 DRAWN = f"{_C}.evidence.plot_data:drawn"
-ACROSS_PARTS = f"{_C}.coverage.merged:ACROSS_PARTS"
+ACROSS_PARTS = f"{_C}.coverage.across_parts:ACROSS_PARTS"
 
 _M = f"{_C}.linearizability"
 MODELS: dict[str, Row] = {

@@ -256,7 +256,7 @@ def _packing(run: RunDir, manifest: Manifest) -> Iterator[None]:
     if catalogue.BACKENDS[manifest.plan.backend].hosts_file:
         yield
         return
-    from holdfast.harness.history.packer import Packer
+    from holdfast.harness.history.segment_packer import Packer
 
     with Packer(run.history):
         yield

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.operations import ROW_FIELDS, Status
-from holdfast.harness.history import packer, packing, reader
+from holdfast.harness.history import packed_columns, reader, segment_packer
 from holdfast.harness.history.reader import ROW_DTYPE, block_at, read_header, read_rows, rows_at
-from holdfast.harness.recording import packed
-from holdfast.harness.recording.packed import FRAME_ROWS, RELATIVE, STEPS, TABLE
+from holdfast.harness.recording import packed_format
+from holdfast.harness.recording.packed_format import FRAME_ROWS, RELATIVE, STEPS, TABLE
 from holdfast.harness.recording.segments import (
     HEADER_BYTES,
     PACKED,
@@ -62,7 +62,7 @@ def rows_by(seed: int, count: int) -> Rows:
     rows = np.empty(count, ROW_DTYPE)
     for name, kind in ROW_FIELDS:
         rows[name] = column(rng, str(rng.choice(SHAPES)), kind, count)
-    for name, (of, shift) in packed.BASES.items():
+    for name, (of, shift) in packed_format.BASES.items():
         if rng.random() < 0.5:  # as real ones are
             rows[name] = (rows[of].astype(np.int64) << shift) + rng.integers(0, 9, count)
     return rows
@@ -73,12 +73,12 @@ def segment(rows: Rows) -> bytes:
     head = bytearray(HEADER_BYTES)
     head[SCHEMA_AT : SCHEMA_AT + 4] = PACKED.to_bytes(4, "little")
     struct.pack_into("<Q", head, ROWS_AT, len(rows) + 1)
-    return bytes(head) + packing.pack(rows)
+    return bytes(head) + packed_columns.pack(rows)
 
 
 def by_column(data: bytes, rows: int, at: int, count: int) -> Rows:
-    """What `history.packing` reads, as rows."""
-    found = packing.columns(lambda begin, most: data[begin : begin + most], rows, at, count)
+    """What `history.packed_columns` reads, as rows."""
+    found = packed_columns.columns(lambda begin, most: data[begin : begin + most], rows, at, count)
     made = np.empty(len(found["t_inv"]), ROW_DTYPE)
     for name, numbers in found.items():
         assert numbers.dtype == ROW_DTYPE[name] and numbers.flags.c_contiguous
@@ -95,7 +95,7 @@ def test_every_reader_unpacks_the_rows_that_were_packed(seed: int, count: int) -
     rows = rows_by(seed, count)
     data = segment(rows)
     assert by_column(data, count, 0, count).tobytes() == rows.tobytes()
-    assert packed.unpacked(data) == rows.tobytes()
+    assert packed_format.unpacked(data) == rows.tobytes()
     assert rows_of(data, count) == rows.tobytes()
 
 
@@ -122,8 +122,8 @@ def test_columns_are_packed_in_the_way_that_fits_them() -> None:
     rows["late"] = np.arange(count)[::-1] ** 2
     rows["op"] = np.where(rows["process"] == 2, 2**40 - np.arange(count), np.arange(count))
     rows["tx"] = np.where(np.arange(count) % 2, 2**32 - 1, 2**32 - 9)
-    data = packing.pack(rows)
-    how = packed.coded(data[4:], count)
+    data = packed_columns.pack(rows)
+    how = packed_format.coded(data[4:], count)
     assert {name: (one.how, one.width) for name, one in how.items() if one.how or one.width} == {
         "t_inv": (STEPS, 0),
         "t_ret": (RELATIVE, 1),
@@ -149,7 +149,7 @@ def in_folder(folder: Path, count: int = 40) -> tuple[Path, Rows]:
     (folder / "history").mkdir(parents=True)
     write_closed(folder / "history", {"writer": "w", "processes": [1]}, [""], rows.tobytes())
     path = folder / "history" / "w.seg"
-    path.write_bytes(packer.packed(path.read_bytes()))
+    path.write_bytes(segment_packer.packed(path.read_bytes()))
     return path, rows
 
 
@@ -244,7 +244,7 @@ def test_a_packed_segment_that_was_cut_off_is_refused(tmp_path: Path, keep: int)
 def test_a_row_that_no_writer_can_have_written_is_told_without_a_byte(tmp_path: Path) -> None:
     path, rows = in_folder(tmp_path)
     rows["status"][7] = 77
-    path.write_bytes(path.read_bytes()[:HEADER_BYTES] + packing.pack(rows))
+    path.write_bytes(path.read_bytes()[:HEADER_BYTES] + packed_columns.pack(rows))
     with pytest.raises(UsageError, match=r"w\.seg: row 7 is damaged; copy"):
         reader.load(path.parent)
 
@@ -290,7 +290,7 @@ def test_whatever_is_damaged_all_readers_agree_on_it() -> None:
             )
             data[at] = rng.choice((rng.randrange(256), 0, 1, 2, 4, 8, data[at] ^ 1))
         data = data[: rng.choice((len(data), len(data), rng.randrange(HEADER_BYTES, len(data))))]
-        readers = (by_columns, packed.unpacked, partial(rows_of, count=count))
+        readers = (by_columns, packed_format.unpacked, partial(rows_of, count=count))
         found = {outcome(read, bytes(data)) for read in readers}
         assert len(found) == 1
         refused += found == {None}

@@ -26,7 +26,7 @@ from holdfast.harness.history import reader
 from holdfast.harness.history.parts import Parts
 from holdfast.harness.history.reader import ROW_DTYPE
 from holdfast.harness.judging import parts as judging_parts
-from holdfast.harness.judging import settled
+from holdfast.harness.judging import settled_findings
 from holdfast.harness.judging.parts import WHOLE, judge_in_parts
 from holdfast.harness.recording.segments import HEADER_BYTES
 from holdfast.harness.runs.directory import RunDir
@@ -139,7 +139,7 @@ def test_of_a_lock_that_does_not_work_some_findings_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = simulated(tmp_path, *RUNS["two owners"], time="10s")
-    monkeypatch.setattr(settled, "MOST_FINDINGS", 3)
+    monkeypatch.setattr(settled_findings, "MOST_FINDINGS", 3)
     words = {row.property: row for row in judged_in_parts(run).verdicts}
     assert words["mutual-exclusion"].reason == "3 findings, and more that are not kept"
     assert words["mutual-exclusion"].verdict is Verdict.VIOLATED
@@ -147,7 +147,7 @@ def test_of_a_lock_that_does_not_work_some_findings_are_kept(
 
 def test_notes_take_no_place_of_findings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = simulated(tmp_path, *RUNS["stale writes"])
-    monkeypatch.setattr(settled, "MOST_FINDINGS", 1)
+    monkeypatch.setattr(settled_findings, "MOST_FINDINGS", 1)
     found = {row.property: row for row in judged_in_parts(run).verdicts}
     assert found["mutual-exclusion"].notes
     for whole in judge_run(run).verdicts:

@@ -10,8 +10,8 @@ import pytest
 from holdfast.harness.core.case import MERGED_DTYPE, by_column
 from holdfast.harness.core.verdict import Finding, PropertyVerdict, Verdict
 from holdfast.harness.history.parts import Part
-from holdfast.harness.judging import settled
-from holdfast.harness.judging.settled import Settled
+from holdfast.harness.judging import settled_findings
+from holdfast.harness.judging.settled_findings import Settled
 
 STRINGS = ("", "a", "b", "c", "/x", "/x/y")
 
@@ -66,7 +66,7 @@ def test_an_attempt_that_was_dropped_may_explain_what_is_about_its_lock(why: str
 
 
 def test_rows_are_kept_of_findings_that_count_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settled, "MOST_FINDINGS", 2)
+    monkeypatch.setattr(settled_findings, "MOST_FINDINGS", 2)
     mine = Settled("deadlock-freedom", STRINGS, {})
     mine.take(verdict(("a", (0, 1))), part("aa", first=7), 50, -1)
     assert list(mine.rows) == [7, 8]

@@ -1,4 +1,4 @@
-"""Packs the rows of a segment and unpacks them, as `recording.packed` describes, by column."""
+"""Packs and unpacks the rows of a segment by column, as `recording.packed_format` describes."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from holdfast.harness.core.case import Column
 from holdfast.harness.core.operations import ROW_FIELDS
-from holdfast.harness.recording import packed
-from holdfast.harness.recording.packed import (
+from holdfast.harness.recording import packed_format
+from holdfast.harness.recording.packed_format import (
     BASES,
     CODED,
     FRAME_ROWS,
@@ -110,7 +110,7 @@ def columns(read: Callable[[int, int], bytes], rows: int, at: int, count: int) -
     if not count:
         return out
     index = 4 * -(-rows // FRAME_ROWS)
-    bounds = packed.frames(read(HEADER_BYTES, index), rows)
+    bounds = packed_format.frames(read(HEADER_BYTES, index), rows)
     first, end = at // FRAME_ROWS, -(-(at + count) // FRAME_ROWS)
     begin = bounds[first]
     data = memoryview(read(HEADER_BYTES + index + begin, bounds[end] - begin))
@@ -133,7 +133,7 @@ def columns(read: Callable[[int, int], bytes], rows: int, at: int, count: int) -
 
 
 def _unpack(frame: memoryview, out: Mapping[str, Column]) -> None:
-    how = packed.coded(frame, len(out["t_inv"]))
+    how = packed_format.coded(frame, len(out["t_inv"]))
     for name in ORDER:
         _numbers(frame, how[name], out[name])
         if how[name].how & RELATIVE:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from holdfast.harness.history.distinct import distinct, numbered, placed
+from holdfast.harness.history.distinct_values import distinct, numbered, placed
 
 RNG = np.random.default_rng(3)
 COLUMNS: dict[str, npt.NDArray[np.int64]] = {

@@ -111,7 +111,7 @@ def coded(frame: bytes | memoryview, rows: int) -> dict[str, Coded]:
 def unpacked(data: bytes) -> bytes:
     """The rows of a packed segment as `operations.ROW_FORMAT` has them. ValueError if damaged.
 
-    About 1.5 us a row; `history.packing`, which needs numpy, takes a hundredth of that.
+    About 1.5 us a row; `history.packed_columns`, which needs numpy, takes a hundredth of that.
     """
     rows = max(0, held(data))
     bounds = frames(data[HEADER_BYTES:], rows)

@@ -19,11 +19,11 @@ from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.verdict import Verdict
-from holdfast.harness.history import growing, packing, reader
+from holdfast.harness.history import growing, packed_columns, reader
 from holdfast.harness.history.growing import Growing
 from holdfast.harness.history.live import Live
-from holdfast.harness.history.packer import Packer
 from holdfast.harness.history.parts import Parts
+from holdfast.harness.history.segment_packer import Packer
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.recording import segments
 from holdfast.harness.recording.segments import Recorder
@@ -143,7 +143,7 @@ def test_a_packer_that_is_killed_leaves_one_of_the_two_files(
     program = f"""
 import os, signal, sys
 from pathlib import Path
-from holdfast.harness.history.packer import Packer
+from holdfast.harness.history.segment_packer import Packer
 replace = os.replace
 def dies(*names, **folders):
     if {replaced}:
@@ -161,7 +161,7 @@ Packer(Path(sys.argv[1])).look()
     assert len(packed_now(tmp_path)) == 2 and rows_in(tmp_path) == before
 
 
-PACK = packing.pack
+PACK = packed_columns.pack
 
 
 def no_room(root: Path, name: str, data: bytes) -> None:
@@ -173,7 +173,7 @@ def wrong(rows: object) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("where", "name", "instead"), [(files, "write", no_room), (packing, "pack", wrong)]
+    ("where", "name", "instead"), [(files, "write", no_room), (packed_columns, "pack", wrong)]
 )
 def test_a_segment_that_cannot_be_packed_stays_as_it_is(
     tmp_path: Path,

@@ -13,7 +13,7 @@ import numpy as np
 
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.operations import ROW_BYTES
-from holdfast.harness.history import packing, reader
+from holdfast.harness.history import packed_columns, reader
 from holdfast.harness.history.beside_run import BesideRun
 from holdfast.harness.recording.segments import HEADER_BYTES, PACKED, SCHEMA_AT, SEGMENT_ROWS
 from holdfast.harness.runs import files
@@ -58,7 +58,7 @@ def pack(header: reader.Header) -> None:
     if len(data) != HEADER_BYTES + header.capacity * ROW_BYTES:
         return
     made = packed(data)
-    found = packing.columns(
+    found = packed_columns.columns(
         lambda at, count: made[at : at + count], header.capacity, 0, header.capacity
     )
     rows = np.frombuffer(data, reader.ROW_DTYPE, offset=HEADER_BYTES)
@@ -72,4 +72,5 @@ def packed(data: bytes) -> bytes:
     """A closed segment, packed."""
     head = bytearray(data[:HEADER_BYTES])
     head[SCHEMA_AT : SCHEMA_AT + 4] = PACKED.to_bytes(4, "little")
-    return bytes(head) + packing.pack(np.frombuffer(data, reader.ROW_DTYPE, offset=HEADER_BYTES))
+    rows = np.frombuffer(data, reader.ROW_DTYPE, offset=HEADER_BYTES)
+    return bytes(head) + packed_columns.pack(rows)
