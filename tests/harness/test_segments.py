@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.harness.core.errors import EnvironmentFailed, UsageError
-from holdfast.harness.core.operations import ROW_BYTES, Op, Status
+from holdfast.harness.core.operations import ROW_BYTES, Op, Stamped, Status
 from holdfast.harness.history import reader
 from holdfast.harness.recording import segments
 
@@ -20,7 +20,7 @@ WRITER = """
 import sys
 import threading
 from pathlib import Path
-from holdfast.harness.core.operations import ROW_BYTES, Op, Status
+from holdfast.harness.core.operations import ROW_BYTES, Op, Status, Stamped
 from holdfast.harness.recording.segments import Recorder
 recorder = Recorder(Path(sys.argv[1]), "w", {"node": "c1", "processes": [1]})
 key = recorder.intern("db")
@@ -34,6 +34,16 @@ while True:
 
 def recorder(directory: Path, writer: str = "w") -> segments.Recorder:
     return segments.Recorder(directory, writer, {"node": "c1", "processes": [1]})
+
+
+def calls(
+    record: segments.Recorder, count: int, status: Status = Status.OK, *, stamped: bool = False
+) -> None:
+    """Records calls that return at once; stamped: with kernel timestamps."""
+    for _ in range(count):
+        row = record.invoke(Op.TRY, 1, 0, attempt=1)
+        edges: Stamped | None = (lambda inv, ret: (inv, ret)) if stamped else None
+        record.complete(row, status, stamped=edges)
 
 
 def test_both_edges_and_every_column_come_back(tmp_path: Path) -> None:
@@ -84,8 +94,7 @@ def test_a_full_segment_is_followed_by_another(
 ) -> None:
     monkeypatch.setattr(segments, "SEGMENT_ROWS", 8)
     with recorder(tmp_path) as record:
-        for _ in range(20):
-            record.complete(record.invoke(Op.TRY, 1, 0, attempt=1), Status.FAIL)
+        calls(record, 20, Status.FAIL)
     loaded = reader.load(tmp_path)
     assert [int(row) for row in loaded.history.rows["row"]] == list(range(20))
     assert not loaded.history.problems
@@ -96,8 +105,7 @@ def test_a_missing_segment_is_told_as_a_gap(
 ) -> None:
     monkeypatch.setattr(segments, "SEGMENT_ROWS", 8)
     with recorder(tmp_path) as record:
-        for _ in range(20):
-            record.complete(record.invoke(Op.TRY, 1, 0, attempt=1), Status.FAIL)
+        calls(record, 20, Status.FAIL)
     segments.segment_path(tmp_path, "w", 1).unlink()
     assert reader.load(tmp_path).history.problems == ("writer w: rows 8 to 16 are missing",)
 
@@ -285,8 +293,7 @@ def test_a_full_segment_is_closed_once_all_its_calls_have_returned(
     monkeypatch.setattr(segments, "SEGMENT_ROWS", 2)
     with recorder(tmp_path) as record:
         waits = record.invoke(Op.ACQUIRE, 1, 0, attempt=1)
-        for _ in range(4):
-            record.complete(record.invoke(Op.TRY, 1, 0, attempt=2), Status.OK)
+        calls(record, 4)
         assert closed(tmp_path) == ["w+1.seg"]
         record.complete(waits, Status.OK, token=5)
         record.invoke(Op.TRY, 1, 0, attempt=2)
@@ -306,19 +313,13 @@ def test_a_full_segment_stays_open_while_its_kernel_timestamps_may_be_dropped(
     times = iter(range(10, 1000))
     meta = {"node": "c1", "processes": [1]}
     with segments.Recorder(tmp_path, "w", meta, now=times.__next__) as record:
-
-        def calls(count: int) -> None:
-            for _ in range(count):
-                row = record.invoke(Op.TRY, 1, 0, attempt=1)
-                record.complete(row, Status.OK, stamped=lambda inv, ret: (inv, ret))
-
-        calls(3)  # returns at 11, 13 and 15
+        calls(record, 3, stamped=True)  # returns at 11, 13 and 15
         record.stamps_good(13)
-        calls(2)
+        calls(record, 2, stamped=True)
         assert closed(tmp_path) == [], "a return at 13 is dropped by drop_stamps(13)"
         record.drop_stamps(13)
         record.stamps_good(17)
-        calls(2)
+        calls(record, 2, stamped=True)
         assert closed(tmp_path) == ["w+1.seg", "w.seg"]
     loaded = reader.load(tmp_path)
     assert loaded.history.rows["flags"].tolist() == [3, 0, 0, 0, 0, 0, 0]
@@ -330,8 +331,7 @@ def test_until_when_timestamps_count_outlives_the_first_segment(
     monkeypatch.setattr(segments, "SEGMENT_ROWS", 2)
     with recorder(tmp_path) as record:
         for _ in range(5):
-            row = record.invoke(Op.TRY, 1, 0, attempt=1)
-            record.complete(row, Status.OK, stamped=lambda inv, ret: (inv, ret))
+            calls(record, 1, stamped=True)
             record.stamps_good(segments.HOST_CLOCK())
     assert reader.load(tmp_path).history.rows["flags"].tolist() == [3] * 5
 
@@ -341,8 +341,7 @@ def test_a_row_of_a_closed_segment_is_not_written_again(
 ) -> None:
     monkeypatch.setattr(segments, "SEGMENT_ROWS", 2)
     with recorder(tmp_path) as record:
-        for _ in range(3):
-            record.complete(record.invoke(Op.TRY, 1, 0, attempt=1), Status.OK)
+        calls(record, 3)
         before = (tmp_path / "w.seg").read_bytes()
         with pytest.raises(AssertionError, match="a second time"):
             record.complete(0, Status.FAIL)
