@@ -20,7 +20,7 @@ WRITER = """
 import sys
 import threading
 from pathlib import Path
-from holdfast.harness.core.operations import ROW_BYTES, Op, Status, Stamped
+from holdfast.harness.core.operations import ROW_BYTES, Op, Status
 from holdfast.harness.recording.segments import Recorder
 recorder = Recorder(Path(sys.argv[1]), "w", {"node": "c1", "processes": [1]})
 key = recorder.intern("db")
