@@ -23,11 +23,13 @@ def aimed(
     known: Mapping[str, Callable[[str], object]],
     usual: Usual,
     leases: float = 1.5,
+    straddles: bool = False,
 ) -> list[Fault]:
     """Faults of one kind for a run of `span_ns`, with its own options as parameters. Errors:
     UsageError.
 
-    known   its own options and their parsers
+    known       its own options and their parsers
+    straddles   its lengths straddle a lease (`timetable.slots`)
     """
     read.read(name, options, {"target": str, **known, **TIMING})
     params = {key: options[key] for key in known if key in options}
@@ -40,7 +42,9 @@ def aimed(
             for_ns=for_ns,
             params=params,
         )
-        for n, (at_ns, for_ns) in enumerate(slots(name, rng, options, span_ns, leases=leases))
+        for n, (at_ns, for_ns) in enumerate(
+            slots(name, rng, options, span_ns, leases=leases, straddles=straddles)
+        )
     ]
 
 
@@ -52,16 +56,18 @@ class Aimed:
     usual   default target of the n-th fault
     traits  what it does
     leases  default length of a fault, in leases
+    straddles   by default its lengths straddle a lease instead
     """
 
     name: str
     usual: Usual
     traits: Traits
     leases: float = 1.5
+    straddles: bool = False
 
     def draw(self, rng: random.Random, options: Mapping[str, str], span_ns: int) -> Sequence[Fault]:
         """Faults for a run of `span_ns`. Errors: UsageError."""
-        return aimed(self.name, rng, options, span_ns, {}, self.usual, self.leases)
+        return aimed(self.name, rng, options, span_ns, {}, self.usual, self.leases, self.straddles)
 
     def requests(self, fault: Fault, view: View, rng: random.Random) -> Sequence[Request]:
         """Requests to the fault agent now. Errors: Unresolved (a LookupError)."""

@@ -28,6 +28,7 @@ class OnServers:
     known   its own options and their parsers
     args    parameters of a fault -> arguments of its request, besides `fault` and `nodes`
     leases  default length of a fault, in leases
+    straddles   by default its lengths straddle a lease instead
     """
 
     name: str
@@ -36,6 +37,7 @@ class OnServers:
     known: Mapping[str, Callable[[str], object]] = field(default_factory=dict)
     args: Callable[[Mapping[str, str]], Mapping[str, Json]] = lambda params: {}
     leases: float = 1.5
+    straddles: bool = False
 
     def draw(self, rng: random.Random, options: Mapping[str, str], span_ns: int) -> Sequence[Fault]:
         """Faults for a run of `span_ns`. Errors: UsageError."""
@@ -44,7 +46,9 @@ class OnServers:
                 raise UsageError(
                     f"nemesis {self.name}: target {part!r} is no server: it acts on servers only"
                 )
-        return aimed(self.name, rng, options, span_ns, self.known, self.usual, self.leases)
+        return aimed(
+            self.name, rng, options, span_ns, self.known, self.usual, self.leases, self.straddles
+        )
 
     def requests(self, fault: Fault, view: View, rng: random.Random) -> Sequence[Request]:
         """Requests to the fault agent now. Errors: Unresolved (a LookupError), UsageError."""

@@ -11,6 +11,8 @@ from holdfast.harness.core.errors import UsageError
 
 EVERY_NS = 5 * SECOND
 LEASE = "2s"
+SHORT, LONG = (0.05, 0.6), (0.6, 3.0)
+"""Lengths of a fault, in leases, of those that straddle a lease."""
 TIMING = {"at": duration_ns, "every": positive_ns, "for": positive_ns, "lease": positive_ns}
 """Options of every nemesis: `at` (one fault, at this time) or `every` (one per period), `for`
 (length of a fault), `lease` (of the run's locks; the defaults of the others follow from it)."""
@@ -28,12 +30,17 @@ def slots(
     span_ns: int,
     *,
     leases: float = 1.5,
+    straddles: bool = False,
 ) -> list[tuple[int, int]]:
     """(at_ns, for_ns) of each fault in a run of `span_ns`, in order; all heal before the end.
 
     A fault lasts `leases` leases, so that a holder loses its lock meanwhile, and by default at most
     2/3 of its period; at least 1/5 of the rest is fault-free before it, and after it. A short run
     gets one fault, or none if not even one fits. With the option `at` there is one, at that time.
+
+    straddles   without the option `for`, lengths are sampled on both sides of a lease: what a
+                server forgets shows only if it is back before the leases that it had granted end,
+                what a client does without its lease only after that
     Errors: UsageError.
     """
     for_ns = duration_ns(options.get("for", "0s")) or int(lease_ns(options) * leases)
@@ -47,11 +54,28 @@ def slots(
         )
     if for_ns * 5 // 4 < span_ns < every_ns:
         every_ns = span_ns
+    if straddles and "for" not in options:
+        return _straddling(rng, lease_ns(options), every_ns, span_ns)
     quiet_ns = every_ns - for_ns
     return [
         (n * every_ns + rng.randint(quiet_ns // 5, quiet_ns * 4 // 5), for_ns)
         for n in range(span_ns // every_ns)
     ]
+
+
+def _straddling(
+    rng: random.Random, lease: int, every_ns: int, span_ns: int
+) -> list[tuple[int, int]]:
+    """One fault per period: short and long ones in turn, none longer than a third of the run."""
+    most_ns = min(every_ns * 2 // 3, max(span_ns // 3, 1))
+    sampled = []
+    for n in range(span_ns // every_ns):
+        low, high = LONG if n % 2 else SHORT
+        for_ns = min(most_ns, int(lease * rng.uniform(low, high)))
+        quiet_ns = every_ns - for_ns
+        at_ns = n * every_ns + rng.randint(quiet_ns // 5, quiet_ns * 4 // 5)
+        sampled.append((at_ns, for_ns))
+    return sampled
 
 
 def _fixed(nemesis: str, options: Mapping[str, str], for_ns: int, span_ns: int) -> int:

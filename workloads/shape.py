@@ -24,6 +24,7 @@ OPTIONS = {
     "renew_spread_pct": (0, "random part of that time, in % of the lease, earlier or later"),
     "extend": (0, "1: renewals ask for twice and for half of the first lease, in turn"),
     "metadata": (0, "1: each hold has a text that names its attempt"),
+    "lazy_pct": (0, "share of holds, in %, whose owner is silent for most of its lease"),
     "one_lease": (0, "1: a critical section does not renew: its hold has its first lease only"),
     "rate": (0, "planned acquires per second of all clients together; 0: closed loop"),
     "workers": (0, "processes that share the clients; 0: one per client"),
@@ -55,6 +56,7 @@ class Shape:
     extend: bool
     metadata: bool
     one_lease: bool
+    lazy_pct: int
     rate: int
 
     @staticmethod
@@ -79,6 +81,7 @@ class Shape:
             extend=bool(value["extend"]),
             metadata=bool(value["metadata"]),
             one_lease=bool(value["one_lease"]),
+            lazy_pct=value["lazy_pct"],
             rate=value["rate"],
         )
 
@@ -90,6 +93,16 @@ class Shape:
         least_ns = lease_ns * max(1, percent - spread) // 100
         most_ns = lease_ns * (percent + spread) // 100
         return tuple(rng.randint(least_ns, most_ns) for _ in range(TURNS))
+
+    def lazy(self, rng: random.Random) -> bool:
+        """Whether the next hold is one whose owner is silent for most of its lease."""
+        return self.lazy_pct > 0 and rng.randrange(100) < self.lazy_pct
+
+    @staticmethod
+    def silence_ns(rng: random.Random, lease_ns: int) -> int:
+        """How long the owner of a lazy hold is silent: half to most of its lease, so that others
+        ask while the lease is in force and the service hears nothing of the owner."""
+        return rng.randint(lease_ns // 2, lease_ns * 19 // 20)
 
     def gives_up(self, renewed: bool, passed_ns: int, lease_ns: int) -> bool:
         """Whether an owner that checks finds its lease expired. passed_ns: since its request."""

@@ -2,7 +2,7 @@
 
 Models
     A crash, the OOM killer, a power loss of one process (not of its disk: completed writes stay):
-    SIGKILL, then a restart after `for`. The leader first, then a minority, then the holder, then
+    SIGKILL, then a restart after `for`. The leader first, then a majority, then the holder, then
     any node; a killed client restarts as a new process.
 Needs
     kill: processes that the fault agent may signal, and a driver that restarts them.
@@ -16,7 +16,7 @@ from holdfast.harness.core.clock import MILLISECOND
 from holdfast.harness.core.fault_traits import Swarm, Traits
 from holdfast.nemesis.node_fault import Aimed, in_turn
 
-FIRST = ("leader|one", "minority|one", "holder")
+FIRST = ("leader|one", "majority|one", "holder")
 LATER = ("leader|one", "one", "holder", "minority|one", "majority", "all")
 
 TRAITS = Traits(
@@ -29,4 +29,4 @@ TRAITS = Traits(
         instant_ns=(20 * MILLISECOND,) * 3,
     ),
 )
-NEMESIS = Aimed(name="kill", usual=in_turn(FIRST, LATER), traits=TRAITS)
+NEMESIS = Aimed(name="kill", usual=in_turn(FIRST, LATER), traits=TRAITS, straddles=True)

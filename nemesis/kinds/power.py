@@ -27,4 +27,4 @@ TRAITS = Traits(
     loses_unsynced=True,
     pattern="kill",
 )
-NEMESIS = OnServers(name="power", usual=in_turn(FIRST, LATER), traits=TRAITS)
+NEMESIS = OnServers(name="power", usual=in_turn(FIRST, LATER), traits=TRAITS, straddles=True)

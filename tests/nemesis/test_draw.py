@@ -158,7 +158,7 @@ def test_a_plan_depends_on_the_seed_alone(name: str) -> None:
     ("name", "targets"),
     [
         ("pause", ["holder", "leader|one"]),
-        ("kill", ["leader|one", "minority|one", "holder"]),
+        ("kill", ["leader|one", "majority|one", "holder"]),
         ("partition", ["leader|one", "holder", "all"]),
         ("clock", ["leader|one", "holder"]),
     ],

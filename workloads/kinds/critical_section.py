@@ -1,7 +1,8 @@
 """The basic use of a lock: acquire, write several times without checking the lease, release.
 
 It renews once, right after the grant. With `--set one_lease=1` it does not, so that it shows what
-is wrong with a first lease.
+is wrong with a first lease. With `--set lazy_pct=25` a quarter of the owners are silent after their
+writes, for most of their lease, and then write once more.
 
 Asks: exclusion, stale and expired writes, token order, ownership, loss notification, liveness
 Catches: double grants, broken leases, stale writes by a holder that was paused past its lease
@@ -29,11 +30,14 @@ async def client(ctx: Context) -> None:
     hazard."""
     shape = Shape.of(ctx.options)
     async for grant in turns(ctx, shape):
-        asked_ns = ctx.now_ns()
+        asked_ns, lazy = ctx.now_ns(), shape.lazy(ctx.rng)
         renewed = shape.one_lease or await ctx.renew(grant)
         for _ in range(shape.writes):
             if shape.gap_ns:
                 await ctx.sleep(shape.gap_ns)
             if shape.gives_up(renewed, ctx.now_ns() - asked_ns, ctx.lease_ns):
                 break
+            await ctx.write(grant)
+        if lazy:
+            await ctx.sleep(shape.silence_ns(ctx.rng, ctx.lease_ns))
             await ctx.write(grant)

@@ -1,7 +1,8 @@
 """Holds for several leases, renewed after part of the lease (`--set renew_pct=33`).
 
 Each renewal is up to `--set renew_spread_pct=0` % of the lease earlier or later: near its end, to
-provoke races. With `--set extend=1` renewals ask for twice and for half of the first lease in turn.
+provoke races. With `--set lazy_pct=25` those of a quarter of the holds come when most of the lease
+is over. With `--set extend=1` renewals ask for twice and for half of the first lease in turn.
 
 Asks: exclusion under renewal, loss notification, ownership, stale and expired writes, liveness,
     fairness
@@ -19,6 +20,10 @@ from holdfast.workloads.turns import turns
 ASKS = (*CRITICAL_SECTION_ASKS, "starvation-freedom", "bounded-wait")
 
 
+LATE_PCT = 85
+"""Time of the renewals of a lazy owner, in % of its lease."""
+
+
 async def client(ctx: Context) -> None:
     """Writes during the whole hold; stops when it is notified of a loss."""
     shape = Shape.of(ctx.options)
@@ -26,6 +31,8 @@ async def client(ctx: Context) -> None:
     async for grant in turns(ctx, shape):
         over = ctx.now_ns() + shape.hold_leases * ctx.lease_ns
         every_ns = shape.renewals_ns(ctx.rng, ctx.lease_ns)
+        if shape.lazy(ctx.rng):
+            every_ns = (ctx.lease_ns * LATE_PCT // 100,)
         async with ctx.renewing(grant, every_ns=every_ns, ttls_ns=ttls_ns):
             while ctx.now_ns() < over and ctx.running and not ctx.lost(grant):
                 await ctx.sleep(max(shape.gap_ns, ctx.lease_ns // 20))

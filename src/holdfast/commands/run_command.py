@@ -30,6 +30,7 @@ from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import plain
 from holdfast.harness.plans.plan import Plan, to_toml
 from holdfast.planning import own_code, plan_options, prepare
+from holdfast.planning.lazy_holders import with_lazy_holders
 
 IS_PYTHON = re.compile(r".+\.py:\w+")
 
@@ -159,7 +160,7 @@ def command(
         plan = replace(plan, seed=secrets.randbelow(1 << 31))
     if dry_run and plan_file is not None:
         _nothing_to_execute(plan, plan_file, named)
-    full = prepare.prepared(plan)
+    full = prepare.prepared(with_lazy_holders(plan) if plan_file is None else plan)
     hosts = prepare.hosts_of(full.plan, given["hosts"] or "")
     if dry_run:
         click.echo(to_toml(full.plan, exact=True), nl=False)

@@ -38,6 +38,7 @@ from holdfast.harness.core.loading import load
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.runs import registry
 from holdfast.planning import prepare
+from holdfast.planning.lazy_holders import with_lazy_holders
 from holdfast.planning.resolve import Prepared, system_options
 
 WORKERS_WITHIN_S = 10
@@ -82,6 +83,8 @@ def _one(job: Job, folder: Path, *, archive: bool) -> Done:
             nodes = catalogue.SYSTEMS[plan.system].nodes
             plan = swarm.draw(plan.seed, plan.system, nodes, plan.options)
             again = prepare.command(plan)
+        else:
+            plan = with_lazy_holders(plan)
         prepared = prepare.prepared(plan)
         plan = prepared.plan
         act = _simulated if plan.backend in catalogue.VIRTUAL_TIME else _real

@@ -1,0 +1,1 @@
+"""Opportunities: places in a history where a lock with a typical defect would have been seen."""
