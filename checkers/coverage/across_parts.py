@@ -27,10 +27,6 @@ LARGEST = frozenset(
 COUNTS = re.compile(r"\d+(?= (?:of|in) \d)|(?<= of )\d+|(?<=\d in )\d+")
 """The counts in a reason: 0 of 7, 0 in 3 windows."""
 
-LATER = ("asked", "edge", "grant", "after")
-"""Conditions of a kind of fault that are looked at only if a window took effect and, aimed at the
-holder, found it holding."""
-
 Judged = tuple[Case, PropertyVerdict]
 Lacks = Mapping[str, tuple[str, ...]]
 """condition -> why it is not met"""
@@ -173,7 +169,7 @@ def _conditions(one: Met) -> set[str]:
         return set()
     if "target" in one.unmet:
         return {"effect"}
-    return {"effect", "target", *LATER} - set(one.unmet) - one.vacuous
+    return {"effect", "target", *one.conditions} - set(one.unmet) - one.vacuous
 
 
 def _summed(reasons: tuple[str, ...], more: tuple[str, ...], sign: int) -> tuple[str, ...]:

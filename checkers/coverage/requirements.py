@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from holdfast.checkers.coverage.by_opportunity import by_opportunity
+from holdfast.checkers.coverage.crossed_waits import Wait, crossed
 from holdfast.checkers.coverage.lost_rows import could_explain
 from holdfast.checkers.coverage.offered_load import too_slow
+from holdfast.checkers.coverage.plan_changes import changes
 from holdfast.checkers.facts import resource_log, verdicts_by_fault
 from holdfast.checkers.facts.fault_windows import coverage
 from holdfast.checkers.facts.late_writes import late_writes
@@ -92,6 +93,7 @@ def conclude(
     fault with too little coverage is UNKNOWN (`under`); the property is only if every requested
     kind is.
     """
+    exercise = replace(exercise, kinds=by_opportunity(case, prop, exercise.kinds))
     problems = case.history.problems
     lost_rows = [p for p in problems if not any(words in p for words in SLOW_NOT_MISSING)]
     proved = {
@@ -123,6 +125,7 @@ def conclude(
         findings=tuple(findings),
         notes=tuple(notes),
         under=verdicts_by_fault.under(case, proved, exercise.kinds, lacking),
+        changes=changes(need for need, reasons in exercise.needs.items() if reasons),
     )
 
 
@@ -466,47 +469,11 @@ def _second_locks(case: Case) -> Met:
             if held:
                 span = int(found.queued[a]), int(found.ret[a])
                 waits.append(Wait(process, int(found.key[a]), held, *span))
-    crossed = _crossed(waits)
-    counts = {"waits that held another lock": len(waits), "mutual waits": crossed}
+    mutual = crossed(waits)
+    counts = {"waits that held another lock": len(waits), "mutual waits": mutual}
     if not waits:
         return counts, ["no client waited for one lock while it held another"]
-    return counts, [] if crossed else ["no clients waited for each other's locks at once"]
-
-
-class Wait(NamedTuple):
-    """A client that was queued for one lock in a span, while it held others."""
-
-    process: int
-    wanted: int
-    held: frozenset[int]
-    from_ns: int
-    to_ns: int
-
-
-MOST_STEPS = 100_000
-"""Limit on the pairs of waits that are searched for a cycle; beyond it none counts as found."""
-
-
-def _crossed(waits: Sequence[Wait]) -> int:
-    """1 if some of the waits formed a cycle at one time, else 0."""
-    by_held: defaultdict[int, list[Wait]] = defaultdict(list)
-    for wait in waits:
-        for key in wait.held:
-            by_held[key].append(wait)
-    left = MOST_STEPS
-    for first in waits:
-        ways = [(first, first.from_ns, first.to_ns, frozenset({first.process}))]
-        while ways and left:
-            left -= 1
-            last, from_ns, to_ns, passed = ways.pop()
-            for after in by_held.get(last.wanted, ()):
-                begun, over = max(from_ns, after.from_ns), min(to_ns, after.to_ns)
-                if after.process in passed or begun > over:
-                    continue
-                if after.wanted in first.held:
-                    return 1
-                ways.append((after, begun, over, passed | {after.process}))
-    return 0
+    return counts, [] if mutual else ["no clients waited for each other's locks at once"]
 
 
 def _repeats(case: Case) -> Met:
@@ -638,9 +605,8 @@ NEEDS: Mapping[str, tuple[str, Callable[[Case], Met]]] = {
         _judged_holds,
     ),
     "faults": (
-        "per kind of fault in the plan: it took effect, with an acquire inside, a grant"
-        " inside where one could be expected, a hold across an edge, a grant after the heal; of a"
-        " fault aimed at the holder, that it held",
+        "per kind of fault in the plan: it took effect (aimed at the holder: while it held), with"
+        " an opportunity of each row that the run staged, or requests inside and a hold at an edge",
         _faults,
     ),
     "requests": (

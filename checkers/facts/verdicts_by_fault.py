@@ -14,20 +14,25 @@ import numpy as np
 
 from holdfast.checkers.holds.history_index import column
 from holdfast.harness.core.case import Case, Window
-from holdfast.harness.core.verdict import CALM, Finding, Under, Verdict
+from holdfast.harness.core.verdict import CALM, Finding, Seen, Under, Verdict
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Met:
     """Coverage by the windows of one kind of fault.
 
-    unmet    condition -> why it is not met; with "effect" or "target" the others were not looked at
-    vacuous  conditions that no window had to meet
+    unmet       condition -> why it is not met; with "effect" or "target" the others were not
+                looked at
+    vacuous     conditions that no window had to meet
+    conditions  the others, besides "effect" and "target"
+    seen        opportunities by the row of the table
     """
 
     counts: Mapping[str, int]
     unmet: Mapping[str, str] = field(default_factory=dict)
     vacuous: frozenset[str] = frozenset()
+    conditions: tuple[str, ...] = ("asked", "edge", "grant", "after")
+    seen: Mapping[str, Seen] = field(default_factory=dict)
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -52,6 +57,7 @@ def under(
             verdict=Verdict.VIOLATED,
             exercised=met[key].counts if key in met else {},
             findings=tuple(places),
+            seen=met[key].seen if key in met else {},
         )
         for key, places in found.items()
     }
@@ -70,6 +76,7 @@ def under(
             verdict=Verdict.UNKNOWN if missing else Verdict.HOLDS,
             reason="; ".join(missing),
             exercised=windows.counts,
+            seen=windows.seen,
         )
     return {key: told[key] for key in (*kinds, *(key for key in told if key not in kinds))}
 

@@ -131,6 +131,56 @@ class Finding:
     cause: str = ""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlanChange:
+    """What a plan lacks for an opportunity, as data. Zero and "" leave the plan as it is.
+
+    nemesis          a kind of fault, added if the plan does not have it
+    target           of its faults
+    fault_leases     length of a fault, in leases; every_leases: one per so many leases
+    least_lease_ns   shortest lease
+    least_leases     shortest time of the run, in leases
+    clients, locks   fewest clients, most locks
+    workloads        (from, to): another workload in place of a plain one
+    options          of the workload
+    """
+
+    nemesis: str = ""
+    target: str = ""
+    fault_leases: float = 0
+    every_leases: float = 0
+    least_lease_ns: int = 0
+    least_leases: float = 0
+    clients: int = 0
+    locks: int = 0
+    workloads: tuple[str, str] = ("", "")
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Seen:
+    """Opportunities of one row of the table (`checkers.opportunities`) in one run: places at which
+    a lock with the row's defect would have been seen.
+
+    count     their number
+    sentence  what one is, as a clause that follows "3 times"
+    staged    whether the run contains what the row is about at all, such as a kill of the leader;
+              a row that was not staged requires nothing
+    roles     rows of the merged history that show the first one, by the names of the row's pattern
+    fault     id of the fault of the first one, "" without one
+    nearest   what was missing, in numbers, if there was none
+    change    of the plan that makes one
+    """
+
+    count: int = 0
+    sentence: str = ""
+    staged: bool = True
+    roles: Mapping[str, int] = field(default_factory=dict)
+    fault: str = ""
+    nearest: str = ""
+    change: PlanChange = PlanChange()
+
+
 CALM = "none"
 """Key in `PropertyVerdict.under` for a run, or part of a run, without faults."""
 
@@ -142,12 +192,14 @@ class Under:
     reason     why it is UNKNOWN: what was not exercised under that kind; "" otherwise
     exercised  coverage counts under that kind
     findings   indices into the verdict's findings, of those under that kind
+    seen       its opportunities, by the id of their row
     """
 
     verdict: Verdict
     reason: str = ""
     exercised: Mapping[str, int] = field(default_factory=dict)
     findings: tuple[int, ...] = ()
+    seen: Mapping[str, Seen] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -158,6 +210,7 @@ class PropertyVerdict:
     without faults and of violations before the first fault. A key of several kinds, joined by "+",
     is a violation during all of them; which of them it needs is unknown.
     notes: observations that violate nothing, such as a stale belief that fencing made harmless.
+    changes: of the plan, that exercise what was missing, whatever the fault.
     order, of an exact property that holds: per lock, the rows in a legal order.
     """
 
@@ -168,6 +221,7 @@ class PropertyVerdict:
     findings: tuple[Finding, ...] = ()
     notes: tuple[Finding, ...] = ()
     under: Mapping[str, Under] = field(default_factory=dict)
+    changes: tuple[PlanChange, ...] = ()
     order: tuple[tuple[str, tuple[int, ...]], ...] | None = None
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
-from holdfast.harness.core.case import Case, Checker, History, Window
-from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.core.case import Case, Checker, Window
 from holdfast.harness.core.verdict import (
     CALM,
     ENFORCED_BY_RESOURCE,
@@ -20,15 +19,16 @@ from holdfast.harness.core.verdict import (
 from holdfast.harness.history.call_errors import every_acquire_failed
 from holdfast.harness.history.reader import load
 from holdfast.harness.history.tighten import share
+from holdfast.harness.judging import opportunities
 from holdfast.harness.judging.certificates import certificate, order_certificate
 from holdfast.harness.judging.run_case import case_of
 from holdfast.harness.judging.server_record import compared
+from holdfast.harness.judging.shown_rows import event
 from holdfast.harness.plans.manifest import Manifest, RecordedChecker
 from holdfast.harness.runs import directory, files, journal
 from holdfast.harness.runs.directory import RunDir
 from holdfast.harness.verdicts.evidence import Evidence
 from holdfast.harness.verdicts.judged import (
-    Event,
     Judged,
     Judgement,
     ObservedFault,
@@ -134,6 +134,7 @@ def judged_of(
         aside=aside,
         faults=tuple(_fault(window) for window in case.windows),
         promises=manifest.promises,
+        remedy=opportunities.remedy(plan, rows, verdicts) if exit_code == 3 else "",
     )
 
 
@@ -178,6 +179,7 @@ def _judgement(
                 reason=under.reason,
                 exercised=dict(under.exercised),
                 findings=tuple(under.findings),
+                opportunities=opportunities.shown(case, under),
             )
             for kinds, under in verdict.under.items()
         },
@@ -239,27 +241,6 @@ def _shown(finding: Finding, case: Case) -> Shown:
         spans=tuple((s, e, label, at.get(row, -1)) for s, e, label, row in finding.spans),
         cause=finding.cause,
         certificate=certificate(case, finding),
-    )
-
-
-def event(history: History, index: int, nodes: Mapping[int, str]) -> Event:
-    """One row of a history as texts and integers, for reports and JSON."""
-    row = history.rows[index]
-    process = int(row["process"])
-    return Event(
-        row=int(index),
-        op=Op(int(row["f"])).name.lower().replace("_", "-"),
-        process=process,
-        node=nodes.get(process, history.writers[int(row["writer"])]),
-        attempt=int(row["attempt"]),
-        t_inv_ns=int(row["t_inv"]),
-        t_ret_ns=int(row["t_ret"]),
-        status=Status(int(row["status"])).name.lower().replace("_", "-"),
-        token=int(row["token"]),
-        lock=history.strings[int(row["key"])],
-        arg=int(row["arg"]),
-        res=int(row["res"]),
-        error=history.strings[int(row["err"])],
     )
 
 

@@ -59,10 +59,32 @@ class Shown:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Opportunities:
+    """Places of one kind at which a lock with a typical defect would have been seen.
+
+    row        id of the row of the table of opportunities
+    count      their number; sentence: what one is, as a clause that follows "3 times"
+    staged     whether the run contains what the row is about; if not, it requires nothing
+    fault      id of the fault of the first one, "" without one
+    witnesses  rows that show the first one, by name
+    nearest    what was missing, in numbers, if there was none
+    """
+
+    row: str
+    count: int
+    sentence: str
+    staged: bool = True
+    fault: str = ""
+    witnesses: Mapping[str, Event] = field(default_factory=dict)
+    nearest: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class UnderKind:
     """Verdict of one property under one kind of fault, or several joined by "+".
 
     asked   whether the plan has the kind; promised: whether the system promises it under it
+    opportunities   of the rows that concern the kind, [] if the table has none for it
     """
 
     verdict: Verdict
@@ -71,6 +93,7 @@ class UnderKind:
     reason: str = ""
     exercised: Mapping[str, Number] = field(default_factory=dict)
     findings: tuple[int, ...] = ()
+    opportunities: tuple[Opportunities, ...] = field(default=(), metadata=OMITTED)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -197,6 +220,7 @@ class Judged:
     traced    its servers' steps against their specification; None if the plan did not ask for it
     in_parts  how it was judged in parts; None: at once
     server_record   the servers' own record compared with the responses; None: not recorded
+    remedy    the command that exercises the promised properties that are UNKNOWN, "" for none
     report    path of the report, "" if none was written
     """
 
@@ -226,6 +250,7 @@ class Judged:
     verified: Verified = field(default=Verified(), metadata=OMITTED)
     traced: Traced | None = field(default=None, metadata=OMITTED)
     in_parts: InParts | None = field(default=None, metadata=OMITTED)
+    remedy: str = field(default="", metadata=OMITTED)
     report: str = field(default="", metadata=OMITTED)
 
     def at(self, t_ns: float) -> float:

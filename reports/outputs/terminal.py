@@ -64,9 +64,13 @@ def _print_verdict(console: Console, run: Judged) -> None:
         console.print(Text(mechanism.means))
         console.print(Text(f"What to do: {mechanism.remedy}"))
         console.print()
-    told = [*story.servers(run), *story.held(run), *story.left_open(run), story.bound(run)]
+    told = [*story.servers(run), *story.held(run), *story.tried(run), *story.left_open(run)]
     for sentence in told:
         console.print(Text(sentence))
+    if run.remedy:
+        console.print(Text(f"{story.EXERCISE}:"))
+        console.print(Text(f"  {formatting.plain(run.remedy, 1200)}"), soft_wrap=True)
+    console.print(Text(story.bound(run)))
     console.print()
 
 

@@ -13,6 +13,8 @@ from holdfast.reports.run.finding_kinds import CAUSES, kind
 from holdfast.reports.text.formatting import count, listed, plain, seconds, stopped
 
 KINDS_TOLD = 12
+EXERCISE = "To exercise what was not tested"
+"""Label of the command that does."""
 
 
 def story(run: Judged) -> list[str]:
@@ -26,7 +28,10 @@ def story(run: Judged) -> list[str]:
         told.append(f"Documented limits (violated, never promised): {_names(limits)}.")
     for mechanism in mechanisms(run, limits):
         told += mechanism.sentences()
-    return [*told, *servers(run), *held(run), *left_open(run), bound(run)]
+    told += [*servers(run), *held(run), *tried(run), *left_open(run)]
+    if run.remedy:
+        told.append(f"{EXERCISE}: {run.remedy}")
+    return [*told, bound(run)]
 
 
 def violated(run: Judged) -> list[Judgement]:
@@ -224,6 +229,20 @@ def held(run: Judged) -> list[str]:
     return [f"Held: {_names(kept)}."]
 
 
+def tried(run: Judged) -> list[str]:
+    """How often a lock with a typical defect would have been seen, per kind of fault and place."""
+    places: dict[tuple[str, str, int], list[Judgement]] = {}
+    for one in run.verdicts:
+        for fault, at in one.under.items():
+            for seen in at.opportunities:
+                if seen.count and at.verdict is Verdict.HOLDS:
+                    places.setdefault((fault, seen.sentence, seen.count), []).append(one)
+    return [
+        f"Tried under {plain(fault, 40)} ({_names(judged)}): {count(n, 'time')} {plain(what, 300)}."
+        for (fault, what, n), judged in places.items()
+    ]
+
+
 def partly(run: Judged) -> list[Judgement]:
     """Properties that held, but were not exercised under some planned kind of fault."""
     return [one for one in _those(run, Verdict.HOLDS) if one.lacks()]
@@ -249,15 +268,15 @@ def by_kind(run: Judged) -> list[str]:
 
 
 def left_open(run: Judged) -> list[str]:
-    """Per reason why some properties were not tested, the reason and what to do about it; then
-    those not tested under some kinds of fault."""
+    """Per reason why some properties were not tested, the reason and, unless the run has one
+    command for all, what to do about it; then those not tested under some kinds of fault."""
     by_reason: dict[str, list[Judgement]] = {}
     for one in _those(run, Verdict.UNKNOWN):
         reason = plain(one.reason).rstrip(".") or "no reason recorded"
         by_reason.setdefault(reason, []).append(one)
     return [
         f"{_capital(_names(judged))}: not tested. {_capital(reason)}."
-        f" What to do: {' '.join(advices([reason]))}"
+        + ("" if run.remedy else f" What to do: {' '.join(advices([reason]))}")
         for reason, judged in by_reason.items()
     ] + by_kind(run)
 

@@ -110,10 +110,23 @@ def said_of(one: Case, unit: str, prop: str) -> bytes:
 def _said_of(
     one: Case, prop: str, verdict: PropertyVerdict, orders: Mapping[str, Ordering]
 ) -> Iterator[object]:
-    yield verdict
+    yield _judged(verdict)
     yield [certificate(one, each) for each in verdict.findings]
     if prop in orders:
         yield _order(one, recorded(one), verdict, orders[prop](one))
+
+
+def _judged(verdict: PropertyVerdict) -> dict[str, Any]:
+    """A verdict without the changes of a plan, which say what to run next and not what holds; with
+    opportunities where the table of them has a row."""
+    table: dict[str, Any] = msgspec.to_builtins(verdict, enc_hook=_plain)
+    del table["changes"]
+    for under in table["under"].values():
+        if not under["seen"]:
+            del under["seen"]
+        for seen in under.get("seen", {}).values():
+            del seen["change"]
+    return table
 
 
 def _digest(parts: list[Any]) -> bytes:

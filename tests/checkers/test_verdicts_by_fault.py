@@ -22,7 +22,7 @@ HELD = "0a?@0 0a+1@1 1a?@2 0r?@4 0r+@5 1a+2@6 1r?@7 1r+@8 0a?@20 0a+3@21 1a?@21.
 HELD += " 1a+4@24 1r?@25 1r+@26"
 BROKEN = HELD + " 0a?@60 0a+5@61 1a?@62 1a+6@63 0n?@64 0n+@65 1n?@64 1n+@65"
 """Two proved holds at once from 63 s on."""
-PAUSE, KILL = window("pause", "n1", 3, 7), window("kill", "n1", 21.2, 22.5)
+PAUSE, CLOCK = window("pause", "n1", 3, 7), window("clock", "n1", 21.2, 22.5)
 RESET = window("reset", "c0", 3, 7, effective=False)
 
 
@@ -45,12 +45,12 @@ def test_a_run_without_faults_is_judged_without_faults() -> None:
 
 
 def test_one_kind_without_effect_takes_nothing_from_the_others() -> None:
-    verdict = judged(HELD, PAUSE, KILL, RESET, kinds=("pause", "kill", "reset"))
+    verdict = judged(HELD, PAUSE, CLOCK, RESET, kinds=("pause", "clock", "reset"))
     assert verdict.verdict is Verdict.HOLDS
-    assert words(verdict) == {"pause": "HOLDS", "kill": "HOLDS", "reset": "UNKNOWN"}
+    assert words(verdict) == {"pause": "HOLDS", "clock": "HOLDS", "reset": "UNKNOWN"}
     assert verdict.under["reset"].reason == "no reset took effect: 0 of 1"
     assert verdict.reason == (
-        "no violation found under pause, kill; not exercised under reset (no reset took"
+        "no violation found under pause, clock; not exercised under reset (no reset took"
         " effect: 0 of 1)"
     )
 

@@ -166,7 +166,7 @@ PLANS = {
         effective=frozenset({"partition"}),
     ),
     "a server killed that keeps what it knows": Told(
-        plan=small("reference", 3500, fault("kill", "n1", 500, 500)),
+        plan=small("reference", 3500, fault("kill", "n1", 500, 200), lazy_pct="100"),
         answers=frozenset({"acquire ok", "release ok"}),
         verdicts={"mutual-exclusion": "HOLDS", "token-order": "HOLDS"},
         effective=frozenset({"kill"}),

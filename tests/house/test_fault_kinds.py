@@ -19,6 +19,7 @@ NAMES = {
     " traits, and the names of the hatchings",
     "harness.core.starved": "'delay' is a kind of starvation",
     "harness.client.self_faults": "words of an order that a client's process carries out",
+    "checkers.coverage.plan_changes": "the kind that a plan lacks, for a command",
     "clusters.backends.abilities": "requests of the fault agent",
     "clusters.backends.sim.*": "the simulator's fault agent: it carries out requests",
     "clusters.systems.reference.*": "'cancel' is a request of the lock service",

@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import random
 import re
-import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -38,6 +37,7 @@ from holdfast.harness.core.ports import (
 )
 from holdfast.harness.core.user_imports import site_folders
 from holdfast.harness.core.verdict import Promises
+from holdfast.harness.plans.command_line import run_command
 from holdfast.harness.plans.manifest import (
     Entries,
     Manifest,
@@ -495,23 +495,4 @@ def command(plan: Plan) -> str:
     """The command line that repeats this run."""
     if plan.scenario:
         return staging.command(plan)
-    words = ["holdfast", "run", "--system", plan.system, "--backend", plan.backend]
-    words += ["--workload", plan.workload]
-    words += ["--resource", plan.resource] if plan.resource else []
-    words += ["--nodes", str(plan.nodes)] if plan.nodes else []
-    words += ["--clients", str(plan.clients), "--locks", str(plan.locks)]
-    words += ["--time", duration_text(plan.time_ns), "--lease", duration_text(plan.lease_ns)]
-    if plan.nemeses:
-        words += ["--nemesis", ",".join(_nemesis_text(*nemesis) for nemesis in plan.nemeses)]
-    for name in plan.checkers:
-        words += ["--checker", name]
-    words += ["--server-record"] if plan.server_record else []
-    words += ["--require", ",".join(plan.require)] if plan.require else []
-    for name, value in plan.options.items():
-        words += ["--set", f"{name}={value}"]
-    return shlex.join([*words, "--seed", str(plan.seed)])
-
-
-def _nemesis_text(name: str, options: Mapping[str, str]) -> str:
-    given = ",".join(f"{key}={value}" for key, value in options.items())
-    return f"{name}:{given}" if given else name
+    return run_command(plan)

@@ -1,0 +1,69 @@
+"""Coverage of one property under each kind of fault, by the table of opportunities.
+
+Where the table has no row, the windows of a kind are enough if a client asked inside one, a hold
+was open at an edge and, unless the fault is a crash, a lock was granted inside and afterwards
+(`facts.fault_windows`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from holdfast.checkers.facts.fault_windows import held_at_bite, servers_struck
+from holdfast.checkers.facts.verdicts_by_fault import Met
+from holdfast.checkers.opportunities.fault_classes import FaultClass, fault_class
+from holdfast.checkers.opportunities.row import OpportunityRow
+from holdfast.checkers.opportunities.table import rows_for
+from holdfast.harness.core.case import Case, Window
+from holdfast.harness.core.verdict import Seen
+
+LIVENESS = frozenset(
+    {"deadlock-freedom", "orphan-freedom", "starvation-freedom", "no-multi-lock-deadlock"}
+)
+"""Properties that a missing grant violates: a grant is no condition for judging them."""
+GRANTS = ("grant", "after")
+"""Conditions that ask for a grant during a fault, or after it."""
+
+
+def by_opportunity(case: Case, prop: str, kinds: Mapping[str, Met]) -> dict[str, Met]:
+    """The coverage of each kind of fault, for one property."""
+    return {kind: _of_kind(case, prop, kind, met) for kind, met in kinds.items()}
+
+
+def _of_kind(case: Case, prop: str, kind: str, met: Met) -> Met:
+    if {"effect", "target"} & set(met.unmet):
+        return met
+    windows = [w for w in case.windows if w.do == kind and w.effective and held_at_bite(case, w)]
+    rows = _rows(case, prop, windows)
+    if rows:
+        return _seen(met, {row.id: _look(case, row, kind, windows) for row in rows})
+    crash = bool(windows) and fault_class(windows[0].traits) is FaultClass.CRASH
+    if prop not in LIVENESS and not crash:
+        return met
+    unmet = {name: why for name, why in met.unmet.items() if name not in GRANTS}
+    return replace(met, unmet=unmet, vacuous=met.vacuous | set(GRANTS))
+
+
+def _rows(case: Case, prop: str, windows: list[Window]) -> list[OpportunityRow]:
+    """The rows that concern a property under a kind of fault whose windows struck servers: a client
+    that is struck takes from no server what it had acknowledged."""
+    if not any(servers_struck(case, window) for window in windows):
+        return []
+    rows = rows_for(prop, fault_class(windows[0].traits))
+    return [row for row in rows if row.concerns(case)]
+
+
+def _look(case: Case, row: OpportunityRow, kind: str, windows: list[Window]) -> Seen:
+    """The opportunities of a row, with its words and the change that makes one."""
+    change = replace(row.change, nemesis=kind)
+    return replace(row.look(case, windows), sentence=row.sentence, change=change)
+
+
+def _seen(met: Met, seen: Mapping[str, Seen]) -> Met:
+    """A kind is covered if each row that it staged has an opportunity, and it staged one."""
+    staged = {name: one for name, one in seen.items() if one.staged}
+    unmet = {name: one.nearest for name, one in staged.items() if not one.count}
+    if not staged:
+        unmet = {"stroke": "; ".join(one.nearest for one in seen.values())}
+    return replace(met, unmet=unmet, conditions=("stroke", *seen), seen=seen)

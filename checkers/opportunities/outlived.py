@@ -1,0 +1,178 @@
+"""Holds that outlive a stroke, and requests of others before they end.
+
+A server that forgets a grant shows it only to a client that asks while the grant is still in force.
+
+    owner   |--grant--|............lease..............|
+    server                 x----down----|
+    another                        |-----asks-----|           an opportunity
+    another                                              |asks|   none: the lease is over
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from holdfast.checkers.facts.wording import seconds, span
+from holdfast.checkers.holds.assumptions import believed
+from holdfast.checkers.holds.attempt_table import table
+from holdfast.checkers.holds.derive import Attempt, conflict
+from holdfast.checkers.holds.history_index import column, rows_of
+from holdfast.checkers.holds.leases import INF, Renewal, contract_end, shortest
+from holdfast.checkers.holds.overlaps import slack
+from holdfast.checkers.opportunities.strokes import Stroke
+from holdfast.harness.core.case import Case, Window
+from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.core.verdict import Seen
+
+Strokes = Callable[[Case, Sequence[Window]], list[Stroke]]
+RECENT = 12
+"""Number of the last grants of a lock before a stroke among which open holds are looked for."""
+
+
+class Outlived(NamedTuple):
+    """A hold that was open at a stroke. until_ns: its owner certainly still had a right to it."""
+
+    hold: Attempt
+    stroke: Stroke
+    until_ns: int
+
+
+def outlived(case: Case, windows: Sequence[Window], strokes: Strokes, what: str) -> Seen:
+    """Holds across a stroke of which another client asked before they ended.
+
+    what   the servers that a stroke strikes, for the nearest miss
+    """
+    hits = strokes(case, windows)
+    if not hits:
+        kinds = " or ".join(dict.fromkeys(window.do for window in windows))
+        return Seen(staged=False, nearest=f"no {kinds} struck {what}: 0 of {len(windows)}")
+    held = [one for stroke in hits for one in _held(case, stroke)]
+    met = [(one, row) for one in held if (row := _asked(case, one)) >= 0]
+    if met:
+        first, asked = met[0]
+        roles = {"hold": first.hold.row, "asked": asked}
+        return Seen(count=len(met), roles=roles, fault=first.stroke.window.id)
+    return Seen(nearest=_nearest(case, hits, held))
+
+
+def _held(case: Case, stroke: Stroke) -> Iterator[Outlived]:
+    """The holds that were known before a stroke and not given up by it, one lock after another."""
+    found = table(case)
+    before_ns = stroke.from_ns - slack(case)
+    for entries in found.by_lock().values():
+        known = entries[(found.known[entries] < before_ns) & (found.end[entries] > stroke.from_ns)]
+        last = known[np.argsort(found.known[known], kind="stable")][-RECENT:]
+        for hold in found.pick(last):
+            until_ns = min(promised_until(case, hold, before_ns), hold.end_ns)
+            until_ns = min(until_ns, _first_answer(case, hold, stroke.from_ns)) - slack(case)
+            if until_ns > stroke.from_ns:
+                yield Outlived(hold, stroke, until_ns)
+
+
+def promised_until(case: Case, hold: Attempt, by_ns: int) -> int:
+    """The end of a hold as the answers known by a time promise it; -1 if they promise nothing."""
+    promises, inv, ret = case.promises, column(case, "t_inv"), column(case, "t_ret")
+    if promises.bound == "none":
+        return INF
+    status, res = column(case, "status"), column(case, "res")
+    if promises.bound == "session":
+        beats = rows_of(case, Op.HEARTBEAT)
+        mine = beats[column(case, "process")[beats] == hold.process]
+        mine = mine[(status[mine] == Status.OK) & (ret[mine] < by_ns)]
+        if not len(mine):
+            return -1
+        last = mine[np.argmax(inv[mine])]
+        return int(inv[last]) + shortest(int(res[last]), promises) - promises.slip_ns
+    if promises.bound != "lease":
+        return -1
+    arg, sent = column(case, "arg"), list[Renewal]()
+    for row in hold.renewals:
+        if inv[row] >= by_ns:
+            continue
+        answered = 0 < ret[row] < by_ns
+        outcome = Status(int(status[row])) if answered else Status.INFO
+        ttl = res[row] if outcome is Status.OK else arg[row]
+        ret_ns = int(ret[row]) if answered else INF
+        sent.append(
+            Renewal(row=row, inv_ns=int(inv[row]), ret_ns=ret_ns, status=outcome, ttl_ns=int(ttl))
+        )
+    return contract_end(hold.inv_ns, hold.ttl_ns, sent, believed(case, hold.key))[0]
+
+
+def _first_answer(case: Case, hold: Attempt, after_ns: int) -> int:
+    """The return of the owner's first call of this hold that was sent after a time, INF if none:
+    by then the service has learned of the hold again, or has refused it."""
+    inv, ret = column(case, "t_inv"), column(case, "t_ret")
+    calls = [row for row in (*hold.renewals, *hold.releases) if inv[row] > after_ns and ret[row]]
+    return min((int(ret[row]) for row in calls), default=INF)
+
+
+def _asked(case: Case, one: Outlived) -> int:
+    """The row of an acquire of another client that the service answered, or had acknowledged to
+    wait, while a hold outlived a stroke; -1 if there is none."""
+    found, from_ns, until_ns = table(case), one.stroke.from_ns + slack(case), one.until_ns
+    beside = found.beside(one.hold.key)
+    near = beside[(found.inv[beside] < until_ns) & (found.ret[beside] > from_ns)]
+    near = near[found.process[near] != one.hold.process]
+    for other in found.pick(near):
+        if conflict(one.hold, other) and _answered(case, other, one, from_ns):
+            return other.row
+    return -1
+
+
+def _answered(case: Case, other: Attempt, one: Outlived, from_ns: int) -> bool:
+    """Whether a service that had forgotten the hold would have shown it to this acquire.
+
+    A client may give up by itself and call that a refusal, and a response may be on its way when
+    the servers are struck. So one that is no grant counts only if the servers had responded before
+    it was sent, or were seen to be back.
+    """
+    until_ns, inv = one.until_ns, column(case, "t_inv")
+    if other.status is Status.OK and from_ns < other.ret_ns < until_ns:
+        return True
+    up_ns = min(one.stroke.back_ns, first_response(case, from_ns))
+    answers = [int(inv[row]) for row in other.waitings]
+    # Acknowledged before, and still waiting when the servers were back.
+    if answers and answers[0] < from_ns and one.stroke.back_ns < until_ns:
+        return True
+    if other.status in (Status.FAIL, Status.NOT_OWNER):
+        back = other.inv_ns > up_ns or other.ret_ns > one.stroke.back_ns
+        if back and other.ret_ns < until_ns:
+            return True
+    return any(up_ns < t_ns < until_ns for t_ns in answers)
+
+
+def first_response(case: Case, after_ns: int) -> int:
+    """The earliest return of a successful call that was sent after a time, INF if none."""
+    if "responses" not in case.memo:
+        rows = rows_of(case, Op.ACQUIRE, Op.TRY, Op.RENEW, Op.RELEASE)
+        rows = rows[column(case, "status")[rows] == Status.OK]
+        # Sent at 1 4 6, returned at 9 5 8: of those sent after 3 the earliest returns at 5, which
+        # is the minimum from the second on, 5 5 8.
+        soonest = np.minimum.accumulate(column(case, "t_ret")[rows][::-1])[::-1]
+        case.memo["responses"] = column(case, "t_inv")[rows], soonest
+    sent, soonest = case.memo["responses"]
+    place = int(np.searchsorted(sent, after_ns, "right"))
+    return int(soonest[place]) if place < len(sent) else INF
+
+
+def _nearest(case: Case, strokes: Sequence[Stroke], held: Sequence[Outlived]) -> str:
+    """The nearest miss: what was missing, in numbers."""
+    kind = strokes[0].window.do
+    if not held:
+        return f"no lock was held across a {kind}: 0 of {len(strokes)}"
+    most = max(held, key=lambda one: one.until_ns - one.stroke.back_ns)
+    lasted_ns = min(one.stroke.back_ns - one.stroke.from_ns for one in held)
+    left_ns = max(one.until_ns - one.stroke.from_ns for one in held)
+    if most.until_ns <= most.stroke.back_ns:
+        return (
+            f"the holds at a {kind} had {span(min(left_ns, INF // 2))} left at most, and the"
+            f" shortest {kind} lasted {span(lasted_ns)}"
+        )
+    return (
+        f"no other client asked for a lock that was held across a {kind} before that hold ended:"
+        f" 0 of {len(held)} holds; the last one ended at {seconds(case, most.until_ns)}"
+    )

@@ -1,0 +1,45 @@
+"""The types of the table of opportunities."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from holdfast.checkers.opportunities.fault_classes import FaultClass
+from holdfast.harness.core.case import Case, Window
+from holdfast.harness.core.verdict import PlanChange, Seen
+
+Look = Callable[[Case, Sequence[Window]], Seen]
+"""Counts the opportunities in a case under the windows of one kind of fault that took effect."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OpportunityRow:
+    """One way in which a typical defect of a property shows under a class of faults.
+
+    id        "property/defect/fault class"
+    defect    the defect, as a verb phrase about the service
+    sentence  what an opportunity is, as a clause that follows "N times"
+    twin      a planted bug that turns these opportunities into findings: "system" or
+              "system:mutant"
+    look      its pattern
+    change    of a plan without opportunities
+    bounds    what ends a hold (`Promises.bound`) where the defect can exist
+    tokens    whether it concerns only locks with ordered tokens
+    """
+
+    id: str
+    property: str
+    faults: FaultClass
+    defect: str
+    sentence: str
+    twin: str
+    look: Look
+    change: PlanChange
+    bounds: tuple[str, ...] = ("lease", "session", "none")
+    tokens: bool = False
+
+    def concerns(self, case: Case) -> bool:
+        """Whether a lock with these promises can have the defect."""
+        ordered = case.promises.tokens == "ordered"
+        return case.promises.bound in self.bounds and (ordered or not self.tokens)

@@ -1,0 +1,71 @@
+"""The command line of a plan, and of one that is changed so that it exercises what was missing."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from holdfast.harness.core.durations import duration_text
+from holdfast.harness.core.verdict import PlanChange
+from holdfast.harness.plans.plan import Plan
+
+
+def run_command(plan: Plan) -> str:
+    """The command line that carries out a plan, which is of no scenario."""
+    words = ["holdfast", "run", "--system", plan.system, "--backend", plan.backend]
+    words += ["--workload", plan.workload]
+    words += ["--resource", plan.resource] if plan.resource else []
+    words += ["--nodes", str(plan.nodes)] if plan.nodes else []
+    words += ["--clients", str(plan.clients), "--locks", str(plan.locks)]
+    words += ["--time", duration_text(plan.time_ns), "--lease", duration_text(plan.lease_ns)]
+    if plan.nemeses:
+        words += ["--nemesis", ",".join(_nemesis_text(*nemesis) for nemesis in plan.nemeses)]
+    for name in plan.checkers:
+        words += ["--checker", name]
+    words += ["--server-record"] if plan.server_record else []
+    words += ["--require", ",".join(plan.require)] if plan.require else []
+    for name, value in plan.options.items():
+        words += ["--set", f"{name}={value}"]
+    return shlex.join([*words, "--seed", str(plan.seed)])
+
+
+def changed(plan: Plan, changes: Sequence[PlanChange]) -> Plan:
+    """The plan with all changes, without exact faults: they are sampled."""
+    # The lengths of all faults follow from the longest lease.
+    lease_ns = max((plan.lease_ns, *(one.least_lease_ns for one in changes)))
+    plan = replace(plan, faults=(), scenario="", must=())
+    for change in changes:
+        plan = _changed(plan, change, lease_ns)
+    return plan
+
+
+def _changed(plan: Plan, change: PlanChange, lease_ns: int) -> Plan:
+    before, after = change.workloads
+    return replace(
+        plan,
+        lease_ns=lease_ns,
+        workload=after if after and plan.workload == before else plan.workload,
+        time_ns=max(plan.time_ns, int(change.least_leases * lease_ns)),
+        clients=max(plan.clients, change.clients),
+        locks=min(plan.locks, change.locks) if change.locks else plan.locks,
+        options={**plan.options, **change.options},
+        nemeses=_nemeses(plan, change, lease_ns) if change.nemesis else plan.nemeses,
+    )
+
+
+def _nemeses(
+    plan: Plan, change: PlanChange, lease_ns: int
+) -> tuple[tuple[str, Mapping[str, str]], ...]:
+    timing = {"for": change.fault_leases, "every": change.every_leases}
+    options = {name: duration_text(int(n * lease_ns)) for name, n in timing.items() if n}
+    if change.target:
+        options["target"] = change.target
+    known = dict(plan.nemeses)
+    known[change.nemesis] = {**known.get(change.nemesis, {}), **options}
+    return tuple(known.items())
+
+
+def _nemesis_text(name: str, options: Mapping[str, str]) -> str:
+    given = ",".join(f"{key}={value}" for key, value in options.items())
+    return f"{name}:{given}" if given else name

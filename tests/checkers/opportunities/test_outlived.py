@@ -1,0 +1,238 @@
+"""Holds that outlive a crash: each condition of an opportunity; plain loops beside the columns."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import pytest
+
+from holdfast.checkers.holds.derive import INF, Attempt, attempts, conflict
+from holdfast.checkers.holds.history_index import column
+from holdfast.checkers.opportunities.outlived import outlived, promised_until
+from holdfast.checkers.opportunities.renumbered import renumbered
+from holdfast.checkers.opportunities.strokes import of_deciders, of_leaders
+from holdfast.checkers.properties.mutual_exclusion import check
+from holdfast.checkers.properties.token_order import check as check_tokens
+from holdfast.harness.core.case import Case, Window
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.core.verdict import PropertyVerdict, Seen, Verdict
+from tests.checkers.faults import disk_fault, window
+from tests.checkers.shorthand import case
+
+CRASH = window("kill", "n1", 3, 4)
+ALONE = {"resource": "fenced", "servers": "1"}
+THREE = {"resource": "fenced", "servers": "3"}
+BEFORE = "1a?@0 1a-@0.5 0a?@0.6 0a+1@1 "
+"""A grant of 10 s to client 0, known 2 s before the crash."""
+NAMES = "the servers that decide"
+
+
+def of(text: str, *windows: Window, options: Any = ALONE, **changes: Any) -> Case:
+    windows = windows or (CRASH,)
+    kinds = tuple(dict.fromkeys(one.do for one in windows))
+    return case(text, windows=windows, kinds=kinds, options=options, **changes)
+
+
+def seen(text: str, *windows: Window, **changes: Any) -> Seen:
+    made = of(text, *windows, **changes)
+    return outlived(made, made.windows, of_deciders, NAMES)
+
+
+def under(verdict: PropertyVerdict) -> tuple[str, str]:
+    at = verdict.under["kill"]
+    return str(at.verdict), at.reason
+
+
+@pytest.mark.parametrize(
+    ("after", "counts"),
+    [
+        ("1a?@5 1a-@6", 1),  # refused inside the lease
+        ("1t?@5 1t-@6", 1),
+        ("1a?@5 1Q@6 1a-@20", 1),  # acknowledged to wait inside the lease
+        ("1a?@5 1a-@10.7", 0),  # the answer came after the lease of 10 s, requested at 0.6 s
+        ("1a?@11 1a-@12", 0),  # asked after it
+        ("1a?@2 1a-@3.5", 0),  # it gave up by itself while the server was down
+        ("2a?:x@3.2 2a+:x@3.3 1a?@3.4 1a-@3.5", 1),  # the server was back before it was seen to be
+        ("1a?@2 1Q@3.2", 0),  # on its way when the server was struck
+        ("1a?@5 1a~@6", 0),  # no answer shows nothing
+        ("1a?@5", 0),
+        ("0a?@5 0a-@6", 0),  # the owner itself
+        ("1a?:x@5 1a-@6", 0),  # another lock
+        ("0r?@4.5 0r+@4.6 1a?@5 1a+2@6", 0),  # given up
+        ("0n?@4.5 0n+@4.6 1a?@5 1a-@6", 0),  # the server has learned of the hold again
+        ("0n?@4.5 0n+@5.5 1a?@4.6 1a-@5", 1),  # it had not, when it refused
+        ("", 0),
+    ],
+)
+def test_what_makes_an_opportunity(after: str, counts: int) -> None:
+    assert seen(BEFORE + after).count == counts
+
+
+def test_a_waiter_from_before_counts_if_the_servers_are_back_in_time() -> None:
+    waiter = "1a?@0 0a?@0.6 0a+1@1 1Q@2 1a-@30"
+    assert seen(waiter).count == 1
+    assert seen(waiter, window("kill", "n1", 3, 20)).count == 0
+
+
+def test_a_renewal_before_the_crash_counts_and_one_after_it_does_not() -> None:
+    renewed = BEFORE + "0n?@2 0n+@2.5 1a?@11 1a-@11.5"
+    assert seen(renewed).count == 1
+    late = BEFORE + "0n?@3.5 0n+@11.8 1a?@11 1a-@11.5"
+    assert seen(late).count == 0
+
+
+def test_the_grant_must_have_been_known_before_the_crash() -> None:
+    assert seen("0a?@2 0a+1@5 1a?@6 1a-@7").count == 0
+
+
+def test_locks_that_only_a_release_frees_and_sessions() -> None:
+    only = {"bound": "none"}
+    assert seen(BEFORE + "1a?@500 1a-@501", promises=only).count == 1
+    session = {"bound": "session"}
+    beats = "0h?@0 0h+/10@0.2 " + BEFORE
+    assert seen(beats + "1a?@5 1a-@6", promises=session).count == 1
+    assert seen(beats + "1a?@12 1a-@13", promises=session).count == 0
+    assert seen(BEFORE + "1a?@5 1a-@6", promises=session).count == 0
+
+
+def test_who_was_struck() -> None:
+    text = BEFORE + "1a?@5 1a-@6"
+    one, two = window("kill", "n1", 3, 4), window("kill", "n1+n2", 3, 4)
+    assert not seen(text, one, options=THREE).staged
+    assert seen(text, two, options=THREE).count == 1
+    assert not seen(text, window("kill", "c0", 3, 4)).staged
+    led = of(text, replace(one, leader="n1"), options=THREE)
+    assert outlived(led, led.windows, of_leaders, "the leader").count == 1
+    follower = of(text, replace(one, leader="n2"), options=THREE)
+    assert not outlived(follower, follower.windows, of_leaders, "the leader").staged
+
+
+def test_the_first_one_is_shown_and_the_nearest_miss_has_numbers() -> None:
+    shown = seen(BEFORE + "1a?@5 1a-@6")
+    rows = of(BEFORE + "1a?@5 1a-@6").history.rows
+    assert shown.fault == "kill-3"
+    assert rows["t_ret"][shown.roles["hold"]] == SECOND
+    assert rows["t_inv"][shown.roles["asked"]] == 5 * SECOND
+    long = seen(BEFORE + "1a?@40 1a+2@41", window("kill", "n1", 3, 30))
+    assert long.nearest == (
+        "the holds at a kill had 7.600 s left at most, and the shortest kill lasted 27.000 s"
+    )
+    assert "no other client asked" in seen(BEFORE).nearest
+    assert seen("1a?@20 1a+@21").nearest == "no lock was held across a kill: 0 of 1"
+
+
+def test_a_kill_without_opportunity_is_unknown_and_with_one_it_holds() -> None:
+    contended = BEFORE + "1a?@1.5 1Q@1.6 1a-@2.5 "
+    missed = check(of(contended + "0r?@2.7 0r+@2.8 1a?@5 1a+2@6 1r?@7 1r+@8"))
+    assert missed.verdict is Verdict.UNKNOWN
+    assert under(missed) == ("UNKNOWN", "no lock was held across a kill: 0 of 1")
+    met = check(of(contended + "1a?@5 1a-@6 0r?@7 0r+@8"))
+    assert met.verdict is Verdict.HOLDS
+    assert under(met) == ("HOLDS", "")
+
+
+def test_a_forgotten_grant_is_a_finding_at_an_opportunity() -> None:
+    """The typical defect: the restarted server grants inside the lease."""
+    text = BEFORE + "1a?@5 1a+2@6"
+    assert check(of(text)).verdict is Verdict.VIOLATED
+    assert seen(text).count == 1
+
+
+def test_tokens_after_a_crash() -> None:
+    restarted = BEFORE + "0r?@2 0r+@2.5 1a?@5 1a+1@6"
+    made = of(restarted)
+    assert renumbered(made, made.windows, of_deciders, NAMES).count == 1
+    assert check_tokens(made).verdict is Verdict.VIOLATED
+    same = of(BEFORE + "0r?@2 0r+@2.5 0a?@5 0a+2@6")
+    assert renumbered(same, same.windows, of_deciders, NAMES).count == 0
+    asked = of(BEFORE + "0r?@2 0r+@2.5 1a?@2.9 1a+2@6")
+    assert renumbered(asked, asked.windows, of_deciders, NAMES).count == 0
+
+
+def test_power_and_operations_are_strokes_at_the_times_of_their_evidence() -> None:
+    power = disk_fault(3, 4)
+    assert seen(BEFORE + "1a?@5 1a-@6", power).count == 1
+
+
+# The plain definition, one hold and one request at a time.
+
+
+def plainly(made: Case) -> int:
+    """Number of (crash, hold) with a request of another client that the service answered inside."""
+    count, every = 0, attempts(made)
+    for crash, hold in product(made.windows, every):
+        if not hold.known_ns < crash.from_ns < hold.end_ns:
+            continue
+        until_ns = min(hold.end_ns, promised_until(made, hold, crash.from_ns))
+        for row in (*hold.renewals, *hold.releases):
+            sent, back = (int(column(made, name)[row]) for name in ("t_inv", "t_ret"))
+            if sent > crash.from_ns and back:
+                until_ns = min(until_ns, back)
+        count += any(
+            conflict(hold, other) and shown(made, other, crash, until_ns) for other in every
+        )
+    return count
+
+
+def shown(made: Case, other: Attempt, crash: Window, until_ns: int) -> bool:
+    waited = [int(column(made, "t_inv")[row]) for row in other.waitings]
+    if other.inv_ns >= until_ns or other.ret_ns <= crash.from_ns:
+        return False
+    up_ns = min(crash.to_ns, responded(made, crash.from_ns))
+    answers = [t_ns for t_ns in waited if t_ns > up_ns]
+    refused = other.status in (Status.FAIL, Status.NOT_OWNER)
+    if other.status is Status.OK or (
+        refused and (other.ret_ns > crash.to_ns or other.inv_ns > up_ns)
+    ):
+        answers.append(other.ret_ns)
+    inside = any(crash.from_ns < t_ns < until_ns for t_ns in answers)
+    return inside or (bool(waited) and waited[0] < crash.from_ns and crash.to_ns < until_ns)
+
+
+def responded(made: Case, after_ns: int) -> int:
+    rows = made.history.rows
+    calls = [
+        int(rows["t_ret"][n])
+        for n in made.history.of(Op.ACQUIRE, Op.TRY, Op.RENEW, Op.RELEASE)
+        if rows["status"][n] == Status.OK and rows["t_inv"][n] > after_ns
+    ]
+    return min(calls, default=INF)
+
+
+def test_the_histories_of_the_comparison_have_opportunities_and_have_none() -> None:
+    counts = [plainly(random_case(seed)) for seed in range(100)]
+    assert 10 < sum(count > 0 for count in counts) < 90
+
+
+def random_case(seed: int) -> Case:
+    """Clients that ask, wait, renew and release at random, with crashes of the only server."""
+    rng = random.Random(seed)
+    words, now = [], 0.0
+    for _ in range(rng.randint(4, 30)):
+        client, lock = rng.randrange(3), rng.choice(("", ":x"))
+        for _ in range(rng.choice((1, 1, 2))):
+            now += rng.choice((0.1, 0.5, 1.5))
+            words.append(f"{client}a?{lock}@{now:.2f}")
+            if rng.random() < 0.4:
+                words.append(f"{client}Q@{now + 0.05:.2f}")
+            now += rng.choice((0.1, 2.0))
+            words.append(f"{client}a{rng.choice(('+', '+', '-', '~'))}@{now:.2f}")
+        if rng.random() < 0.5:
+            what = rng.choice("nr")
+            words.append(f"{client}{what}?@{now + 0.2:.2f} {client}{what}+@{now + 0.4:.2f}")
+            now += 0.5
+    crashes = [
+        window("kill", "n1", at, at + rng.choice((0.1, 1.0, 6.0)))
+        for at in sorted(rng.uniform(0, now) for _ in range(rng.randint(1, 4)))
+    ]
+    return of(" ".join(words), *crashes)
+
+
+@pytest.mark.parametrize("seed", range(400))
+def test_columns_and_loops_agree(seed: int) -> None:
+    made = random_case(seed)
+    assert outlived(made, made.windows, of_deciders, NAMES).count == plainly(made)

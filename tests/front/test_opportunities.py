@@ -1,0 +1,125 @@
+"""Opportunities from the plan to the verdict: faults and holds that give them, and the command for
+a run that had none."""
+
+from __future__ import annotations
+
+import json
+import random
+import shlex
+from pathlib import Path
+
+import pytest
+
+from holdfast.engine import seed_search
+from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.harness.core.verdict import PlanChange
+from holdfast.harness.plans.command_line import changed, run_command
+from holdfast.harness.plans.plan import Plan
+from holdfast.harness.verdicts.judged import Judged
+from holdfast.nemesis.timetable import slots
+from holdfast.planning import plan_options, prepare
+from holdfast.planning.lazy_holders import with_lazy_holders
+from tests.front.said import holdfast
+
+FORGETFUL = (
+    "--system single --workload renewal --lease 2s --time 10s --seed 3"
+    " --nemesis kill:for=100ms,every=1s,target=one"
+)
+"""A lock in the memory of one process, killed for less than its leases."""
+
+
+def simulated(*words: str) -> Judged:
+    """The judged run of options of `holdfast run`, in the simulator."""
+    table, options = {"backend": "sim", "clients": 5, "locks": 1}, []
+    for name, value in zip(words[::2], words[1::2], strict=True):
+        if name == "--set":
+            options.append(value)
+        else:
+            whole = name in ("--clients", "--locks", "--nodes", "--seed")
+            table[name[2:]] = int(value) if whole else value
+    plan = with_lazy_holders(plan_options.from_options(table, options))
+    manifest = prepare.manifest(prepare.prepared(plan), "opportunities", "")
+    return seed_search.in_memory(manifest).verdicts
+
+
+def test_a_lock_that_forgets_is_violated_by_short_kills() -> None:
+    judged = simulated(*shlex.split(FORGETFUL))
+    broken = next(one for one in judged.verdicts if one.property == "mutual-exclusion")
+    assert broken.verdict == "VIOLATED"
+    assert broken.under["kill"].opportunities[0].count > 0
+
+
+def test_no_seed_of_a_forgetful_lock_holds_under_long_kills() -> None:
+    """Every lease is over when the server is back: forgetting them cannot show."""
+    for seed in range(6):
+        nemesis = "kill:for=3s,every=5s,target=one"
+        words = f"--system single --lease 1s --time 20s --seed {seed} --nemesis {nemesis}"
+        judged = simulated(*shlex.split(words))
+        row = next(one for one in judged.verdicts if one.property == "mutual-exclusion")
+        assert row.under["kill"].verdict == "UNKNOWN"
+        assert "left at most" in row.reason or "no lock was held" in row.reason
+
+
+@pytest.mark.parametrize("system", ["single", "reference", "redlock"])
+def test_the_command_of_an_unknown_run_exercises_what_it_lacked(system: str) -> None:
+    """The first runs lack what the table needs; of the commands that they name, as printed, at most
+    one in ten lacks anything."""
+    commands = []
+    for seed in range(10):
+        words = f"--system {system} --nemesis kill --time 10s --seed {seed}"
+        judged = simulated(*shlex.split(words))
+        assert bool(judged.remedy) == (judged.exit_code == 3)
+        commands += [judged.remedy] * bool(judged.remedy)
+    assert len(commands) >= 3
+    again = [simulated(*shlex.split(command)[2:]) for command in commands]
+    assert sum(one.exit_code == 3 for one in again) <= len(again) // 10
+
+
+def test_a_run_says_what_was_tried_and_the_command_for_what_was_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["run", "--backend", "sim", "--system", "reference", "--nemesis", "kill"]
+    words += ["--time", "10s", "--seed", "4", "--out", str(tmp_path)]
+    monkeypatch.setenv("COLUMNS", "100")
+    shown = holdfast(capsys, *words)
+    assert shown.code == 3
+    assert "Tried under kill (token order): 1 time a token was known" in shown.out
+    command = next(line for line in shown.out.splitlines() if line.startswith("  holdfast run"))
+    verdicts = json.loads(next(tmp_path.glob("*/verdicts.json")).read_text())
+    assert command.strip() == verdicts["remedy"]
+    page = next(tmp_path.glob("*/report.html")).read_text()
+    assert "To exercise what was not tested" in page and "lazy_pct=50" in page
+
+
+def test_lengths_straddle_the_lease_and_fit_the_run() -> None:
+    options = {"lease": "2s"}
+    for seed in range(50):
+        times = slots("kill", random.Random(seed), options, 30 * SECOND, straddles=True)
+        assert len(times) == 6
+        for n, (at_ns, for_ns) in enumerate(times):
+            assert for_ns <= 10 * SECOND and at_ns + for_ns <= 30 * SECOND
+            low, high = (1.2, 6.0) if n % 2 else (0.1, 1.2)
+            assert low * SECOND <= for_ns <= high * SECOND
+    given = {"lease": "2s", "for": "700ms"}
+    fixed = slots("kill", random.Random(1), given, 30 * SECOND, straddles=True)
+    assert {for_ns for _, for_ns in fixed} == {700 * MILLISECOND}
+
+
+def test_owners_are_silent_only_where_faults_are_asked_for() -> None:
+    calm = Plan(system="reference")
+    assert with_lazy_holders(calm) == calm
+    faulted = Plan(system="reference", nemeses=(("kill", {}),))
+    assert with_lazy_holders(faulted).options == {"lazy_pct": "25"}
+    own = Plan(system="reference", nemeses=(("kill", {}),), options={"lazy_pct": "0"})
+    assert with_lazy_holders(own) == own
+    staged = Plan(system="reference", nemeses=(("kill", {}),), scenario="owner-crash")
+    assert with_lazy_holders(staged) == staged
+
+
+def test_changes_of_a_plan_add_up_with_the_longest_lease() -> None:
+    plan = Plan(system="redis", lease_ns=SECOND, nemeses=(("kill", {"every": "9s"}),), locks=3)
+    first = PlanChange(nemesis="pause", target="holder", fault_leases=1.5, locks=1)
+    second = PlanChange(nemesis="kill", fault_leases=0.05, least_lease_ns=4 * SECOND)
+    words = run_command(changed(plan, [first, second]))
+    assert "--nemesis kill:every=9s,for=200ms,pause:for=6s,target=holder" in words
+    assert "--lease 4s" in words and "--locks 1" in words
