@@ -25,6 +25,7 @@ OPTIONS = {
     "extend": (0, "1: renewals ask for twice and for half of the first lease, in turn"),
     "metadata": (0, "1: each hold has a text that names its attempt"),
     "one_lease": (0, "1: a critical section does not renew: its hold has its first lease only"),
+    "late_entry": (0, "1: a reentrant owner enters again about when its lease ends, or later"),
     "rate": (0, "planned acquires per second of all clients together; 0: closed loop"),
     "workers": (0, "processes that share the clients; 0: one per client"),
 }
@@ -55,6 +56,7 @@ class Shape:
     extend: bool
     metadata: bool
     one_lease: bool
+    late_entry: bool
     rate: int
 
     @staticmethod
@@ -79,6 +81,7 @@ class Shape:
             extend=bool(value["extend"]),
             metadata=bool(value["metadata"]),
             one_lease=bool(value["one_lease"]),
+            late_entry=bool(value["late_entry"]),
             rate=value["rate"],
         )
 

@@ -1,0 +1,114 @@
+"""Which grants of an owner certainly began a new hold, and were no re-entry into one that it had.
+
+A service may keep a hold beyond the end of its lease, for a while or because a new leader restarted
+it, and let its owner in again: the end of a lease is no proof against the same owner and token.
+Only what the service reported is: an ok release, "not the owner", a notice of the loss.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from holdfast.checkers.holds.assumptions import believed
+from holdfast.checkers.holds.attempt_table import Bools, Table, table
+from holdfast.checkers.holds.derive import INF, Attempt
+from holdfast.checkers.holds.history_index import UNKNOWN, Indices, Ints
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import Op, Status
+
+
+def reported_over_ns(case: Case, a: Attempt) -> int:
+    """When the service, or a notice, had reported that an attempt no longer holds; INF: never.
+
+    An acquire without a response may still wait when its release returns "not the owner", and be
+    granted later.
+    """
+    rows, known = case.history.rows, a.status not in UNKNOWN
+    once = known or believed(case, a.key).release_once
+    ended_ns = INF
+    for row in (*a.releases, *a.renewals):
+        one = rows[row]
+        gave_back = once and one["f"] == Op.RELEASE and one["status"] == Status.OK
+        if gave_back or (known and one["status"] == Status.NOT_OWNER):
+            ended_ns = min(ended_ns, int(one["t_ret"]))
+    if a.end_row >= 0 and rows["f"][a.end_row] == Op.LOST:
+        ended_ns = min(ended_ns, a.end_ns)
+    return ended_ns
+
+
+def anew(case: Case, line: Indices, which: Indices) -> Bools:
+    """Which of some ok grants certainly began a new hold: all that their client may have held
+    before, with the same token or one that is not known, had been reported as over.
+
+    line   the entries of all locks that exclude each other, `which` among them. O(n log n); only
+           clients that were granted a token twice are walked through.
+    """
+    every = table(case)
+    found = np.ones(len(which), bool)
+    groups = _by_owner(every.process[which], every.token[which])
+    if not groups:
+        return found
+    clients = np.unique(every.process[which])
+    doubtful = line[every.unknown[line] & np.isin(every.process[line], clients)]
+    holds = line[every.known[line] < INF]
+    # (client, token) of holds, and (client, -1) of acquires of unknown outcome.
+    earlier: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
+    for n, a in zip(holds.tolist(), every.pick(holds), strict=True):
+        if (a.process, a.token) in groups:
+            over_ns = reported_over_ns(case, a)
+            earlier.setdefault((a.process, a.token), []).append((a.inv_ns, n, over_ns))
+    for n, a in zip(doubtful.tolist(), every.pick(doubtful), strict=True):
+        earlier.setdefault((a.process, -1), []).append((a.inv_ns, n, reported_over_ns(case, a)))
+    for name, places in groups.items():
+        mine = which[places]
+        free = _alone(earlier.get(name, []), every, mine)
+        free &= _alone(earlier.get((name[0], -1), []), every, mine)
+        found[places] = free
+    return found
+
+
+def _by_owner(process: Ints, token: Ints) -> dict[tuple[int, int], Indices]:
+    """Places of the grants of each client with one token, of those that have one twice."""
+    order = np.lexsort((token, process))
+    client, carried = process[order], token[order]
+    again = (client[1:] == client[:-1]) & (carried[1:] == carried[:-1])
+    if not again.any():
+        return {}
+    # Tokens 3 3 5 6 6 of one client: groups begin at 0 2 3; those of one place are left out.
+    edges = np.flatnonzero(np.concatenate(([True], ~again, [True])))
+    return {
+        (int(client[low]), int(carried[low])): np.sort(order[low:high])
+        for low, high in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
+        if high - low > 1
+    }
+
+
+def _alone(others: list[tuple[int, int, int]], every: Table, mine: Indices) -> Bools:
+    """Whether no other of these (call, entry, time by which it was over) may be held when each was
+    granted: each that was called by its return was over before its call."""
+    if not others:
+        return np.ones(len(mine), bool)
+    called, entries, over = (np.array(each) for each in zip(*sorted(others), strict=True))
+    among = np.searchsorted(called, every.ret[mine], "right")
+    first, last = _two_latest(over)
+    free = np.zeros(len(mine), bool)
+    for n, (entry, count) in enumerate(zip(mine.tolist(), among.tolist(), strict=True)):
+        at = first[count - 1] if count else -1
+        if at >= 0 and entries[at] == entry:
+            at = last[count - 1]
+        free[n] = at < 0 or over[at] < every.inv[entry]
+    return free
+
+
+def _two_latest(over: Ints) -> tuple[list[int], list[int]]:
+    """For each prefix the places of its latest value and of the next one, -1: none."""
+    first, last = list[int](), list[int]()
+    top = second = -1
+    for n, value in enumerate(over.tolist()):
+        if top < 0 or value > over[top]:
+            top, second = n, top
+        elif second < 0 or value > over[second]:
+            second = n
+        first.append(top)
+        last.append(second)
+    return first, last
