@@ -52,7 +52,7 @@ from holdfast.checkers.holds.overlaps import (
 from holdfast.checkers.properties.lock_delay import delayed, early_grants
 from holdfast.checkers.properties.over_admission import over_admissions
 from holdfast.harness.core.case import Case
-from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.core.operations import Mode, Op, Status
 from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
 
 PROPERTY = "mutual-exclusion"
@@ -253,7 +253,10 @@ def _told_before(case: Case, ordered: Indices) -> Iterator[tuple[Attempt, Attemp
     dead = dead[kind[found.end_row[ordered[dead + 1]]] == Op.LOST]
     pairs = found.pick(ordered[before[dead]]), found.pick(ordered[dead + 1])
     for smaller, lost in zip(*pairs, strict=True):
-        if conflict(smaller, lost) or smaller.inv_ns > lost.end_ns + slack(case):
+        # Of two that share the lock, tokens show no order: who joins others may get their token.
+        shared = smaller.mode == lost.mode != Mode.EXCLUSIVE
+        asked_later = smaller.inv_ns > lost.end_ns + slack(case)
+        if conflict(smaller, lost) or (asked_later and not shared):
             yield smaller, lost
 
 

@@ -175,6 +175,7 @@ RULES["dead-grant"] = Rule(
         "ends_by(dead, notice)",
         "met(smaller, dead)",
         "smaller_proof.at == smaller.at or conflict(smaller, dead)",
+        "smaller.mode == 0 or smaller.mode != dead.mode",
         "in_token_order(dead)",
         "order == 'fifo'",
     ),

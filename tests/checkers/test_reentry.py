@@ -149,3 +149,18 @@ def test_a_hold_that_was_granted_at_once_has_the_renewals_that_were_sent(
     assert found(waited).get("truthful-queries", []) == (told if more > 1 else [])
     slow = f"0a?@0 0a+7@4 0n? 0n+ 1q? 1q+7={1 + more} 0r? 0r+"
     assert found(slow).get("truthful-queries", []) == (told if more > 1 else [])
+
+
+def test_a_client_that_waits_for_itself_is_no_cycle() -> None:
+    words = "0a?/60@0 0a+1/60@1 0a?/60@2 0Q@3 1a?/60@4 1a-@5 0a-@30 0.1r?@31 0.1r+@32"
+    assert "no-multi-lock-deadlock" not in found(words)
+
+
+def test_readers_that_join_others_with_their_token_show_no_order() -> None:
+    reader = Terms(mode=Mode.SHARED)
+    words = history("1a?@1 1L@2 2a?@3 2a+3@3.5 2r?@3.6 2r+@3.7 1a+6@4")
+    assert "mutual-exclusion" not in found(on(words, Terms(), reader, reader))
+    writes = on(
+        history("1a?@1 1L@2 2a?@3 2a+3@3.5 2r?@3.6 2r+@3.7 1a+6@4"), Terms(), reader, Terms()
+    )
+    assert found(writes)["mutual-exclusion"] == ["dead-grant"]

@@ -284,7 +284,7 @@ def tell(service: Service, seed: str, faults: Faults, number: int) -> World:
     if by_hand and not service.delay_ns and rng.random() < 0.15:
         there = Client(world, 5, f"c{world.first + 5}")
         there.run(operator(there))
-    for n in range(3 if service.subtrees else 2 if service.pair else 1):
+    for n in range(2 if service.pair else 1):
         last = Client(world, 6 + n, f"c{world.first + 6 + n}")
         ask = probe(last, service, 1 + n)
         world.at(SETTLED_NS, lambda last=last, ask=ask: last.run(ask))  # type: ignore[misc]

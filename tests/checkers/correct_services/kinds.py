@@ -147,5 +147,6 @@ SERVICES = (
         delay_ns=4 * SECOND,
         says_little=True,
     ),
+    Service(name="lease, lock-delay", queued=False, delay_ns=SECOND, drift_ppm=10_000),
     Service(name="lease, unsent releases", queued=False, resource="guarded", unsent=True),
 )
