@@ -20,6 +20,7 @@ from holdfast.checkers.holds.hold_end import (
     lease_ran_by_itself,
     may_have_ended,
 )
+from holdfast.checkers.holds.owners import sharing
 from holdfast.checkers.holds.reentry import reported_over_ns
 from holdfast.checkers.holds.starvation import overdue_ns
 from holdfast.harness.core.case import Case
@@ -58,14 +59,10 @@ def late_writes(case: Case) -> Sequence[Late]:
 
 
 def _inside_again(case: Case, a: Attempt, t_ns: int) -> bool:
-    """Whether its owner may have held the lock at t_ns by another attempt that re-entered it.
-
-    Bit 0 of column `op` of an acquire requests reentry; either of the two may have done so.
-    """
+    """Whether its owner may have held the lock at t_ns by another attempt: one that re-entered it,
+    or that shares what was its own before."""
     found = table(case)
-    if "reentrant" not in case.memo:
-        case.memo["reentrant"] = bool((column(case, "op")[found.row] & 1).any())
-    if not case.memo["reentrant"]:
+    if not sharing(case)[found.of_id([a.id])[0]]:
         return False
     group = found.beside(a.key)
     mine = group[(found.process[group] == a.process) & (found.id[group] != a.id)]

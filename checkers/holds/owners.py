@@ -24,15 +24,24 @@ def owners(case: Case) -> Ints:
     """Per acquire, in order of call: its owner. A client's number, or for an attempt that is an
     owner of its own a negative one; memoised."""
     if "owners" not in case.memo:
+        process = column(case, "process")[rows_of(case, Op.ACQUIRE, Op.TRY, Op.PROBE)]
+        alone = ~sharing(case) & (case.promises.bound != "connection")
+        case.memo["owners"] = np.where(alone, -2 - np.arange(len(process)), process)
+    found: Ints = case.memo["owners"]
+    return found
+
+
+def sharing(case: Case) -> Bools:
+    """Per acquire whether its client may have several holds of the lock at once: by re-entry, of
+    several modes, or of several paths; memoised."""
+    if "sharing" not in case.memo:
         asked = rows_of(case, Op.ACQUIRE, Op.TRY, Op.PROBE)
         process, key = column(case, "process")[asked], column(case, "key")[asked]
-        alone = np.full(len(asked), case.promises.bound != "connection")
-        if len(asked):
-            plain = column(case, "op")[asked] & 1 == 0
-            plain &= column(case, "mode")[asked] == Mode.EXCLUSIVE
-            alone &= ~_any(process, _families(case, key), ~plain | _moved(case, process, key))
-        case.memo["owners"] = np.where(alone, -2 - np.arange(len(asked)), process)
-    found: Ints = case.memo["owners"]
+        plain = column(case, "op")[asked] & 1 == 0
+        plain &= column(case, "mode")[asked] == Mode.EXCLUSIVE
+        several = ~plain | _moved(case, process, key)
+        case.memo["sharing"] = _any(process, _families(case, key), several)
+    found: Bools = case.memo["sharing"]
     return found
 
 

@@ -444,9 +444,9 @@ class Conditions:
     def outside(self, a: Row, request: Row) -> bool:
         """Whether its owner cannot have held then by another attempt that re-entered the lock."""
         rows, t_ns = self.rows, request.t_inv
-        asks = [at for at, f in enumerate(rows.f) if f in ASKS and rows.status[at]]
-        if not any(rows.op[at] & 1 for at in asks):
+        if not self.run.shares(a.at):
             return True
+        asks = [at for every in self.run.asks().values() for at in every]
         mine = [at for at in asks if rows.process[at] == a.process and at != a.at]
         mine = [at for at in mine if self._met(Row(rows, at), a) and rows.t_inv[at] <= t_ns]
         return all(t_ns > self._over(at) + self.run.error_ns for at in mine)

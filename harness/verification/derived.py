@@ -266,9 +266,14 @@ class Run:
         return min(ends, default=INF)
 
     def owner(self, a: int) -> tuple[int, int]:
-        """Two acquires exclude each other only if this differs: per client, if it may have asked
-        for re-entry, for another mode or path beside, or if its connection owns the lock; else per
-        attempt."""
+        """Two acquires exclude each other only if this differs: per client, if it may hold the lock
+        several times, or if its connection owns it; else per attempt."""
+        one = self.bound == "connection" or self.shares(a)
+        return (self.rows.process[a], -1 if one else a)
+
+    def shares(self, a: int) -> bool:
+        """Whether a client may hold a lock several times at once: it asked for re-entry, or for
+        another mode or path besides."""
         rows, process = self.rows, self.rows.process[a]
         if self._sharers is None:
             self._sharers, locks = set(), dict[tuple[int, str], int]()
@@ -278,8 +283,7 @@ class Run:
                 other = locks.setdefault(name, rows.key[at]) != rows.key[at]
                 if rows.op[at] & 1 or rows.mode[at] != EXCLUSIVE or other:
                     self._sharers.add(name)
-        shares = (process, self._tree(rows.key[a])) in self._sharers
-        return (process, -1) if shares or self.bound == "connection" else (process, a)
+        return (process, self._tree(rows.key[a])) in self._sharers
 
     def _tree(self, key: int) -> str:
         """The name of all locks that may exclude this one, directly or by others between them."""

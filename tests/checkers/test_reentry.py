@@ -11,7 +11,7 @@ from holdfast import catalogue
 from holdfast.harness.core.case import Case, History
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.operations import Mode, Terms
+from holdfast.harness.core.operations import Mode, Op, Terms
 from holdfast.harness.core.verdict import PROPERTIES
 from tests.checkers.shorthand import case, history, on
 
@@ -164,3 +164,12 @@ def test_readers_that_join_others_with_their_token_show_no_order() -> None:
         history("1a?@1 1L@2 2a?@3 2a+3@3.5 2r?@3.6 2r+@3.7 1a+6@4"), Terms(), reader, Terms()
     )
     assert found(writes)["mutual-exclusion"] == ["dead-grant"]
+
+
+def test_who_shares_what_was_its_own_may_still_write() -> None:
+    words = "0a?@0 0a+3@0.5 0a?@1 0a+3@1.5 0.1r?@2 0.1r+@2.1 0.1w?@2.2 0S+3@2.4 0.1w+@2.5"
+    told = history(words)
+    assert "no-expired-write" in found(told)
+    told.rows["mode"][[1]] = Mode.SHARED
+    assert told.rows["f"][1] == Op.ACQUIRE
+    assert "no-expired-write" not in found(told)
