@@ -7,12 +7,15 @@ Only what the service reported is: an ok release, "not the owner", a notice of t
 
 from __future__ import annotations
 
+from collections.abc import Container, Sequence
+
 import numpy as np
 
 from holdfast.checkers.holds.assumptions import believed
 from holdfast.checkers.holds.attempt_table import Bools, Table, table
 from holdfast.checkers.holds.derive import INF, Attempt
 from holdfast.checkers.holds.history_index import UNKNOWN, Indices, Ints
+from holdfast.checkers.holds.owners import sharing
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Op, Status
 
@@ -38,32 +41,52 @@ def reported_over_ns(case: Case, a: Attempt) -> int:
 
 def anew(case: Case, line: Indices, which: Indices) -> Bools:
     """Which of some ok grants certainly began a new hold: all that their client may have held
-    before, with the same token or one that is not known, had been reported as over.
+    before, with the same token or, if it may be let in again, one that is not known, had been
+    reported as over.
 
     line   the entries of all locks that exclude each other, `which` among them. O(n log n); only
-           clients that were granted a token twice are walked through.
+           clients that were granted a token twice, or with calls of unknown outcome, are walked
+           through.
     """
     every = table(case)
     found = np.ones(len(which), bool)
     groups = _by_owner(every.process[which], every.token[which])
-    if not groups:
-        return found
-    clients = np.unique(every.process[which])
-    doubtful = line[every.unknown[line] & np.isin(every.process[line], clients)]
-    holds = line[every.known[line] < INF]
-    # (client, token) of holds, and (client, -1) of acquires of unknown outcome.
-    earlier: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
-    for n, a in zip(holds.tolist(), every.pick(holds), strict=True):
-        if (a.process, a.token) in groups:
-            over_ns = reported_over_ns(case, a)
-            earlier.setdefault((a.process, a.token), []).append((a.inv_ns, n, over_ns))
-    for n, a in zip(doubtful.tolist(), every.pick(doubtful), strict=True):
-        earlier.setdefault((a.process, -1), []).append((a.inv_ns, n, reported_over_ns(case, a)))
-    for name, places in groups.items():
-        mine = which[places]
-        free = _alone(earlier.get(name, []), every, mine)
-        free &= _alone(earlier.get((name[0], -1), []), every, mine)
-        found[places] = free
+    if groups:
+        holds = line[every.known[line] < INF]
+        of_token = _earlier(case, holds, every.token[holds].tolist(), groups)
+        for name, places in groups.items():
+            found[places] = _alone(of_token.get(name, []), every, which[places])
+    doubtful = line[every.unknown[line] & sharing(case)[line]]
+    clients = {
+        (client, 0): (every.process[which] == client) for client in _distinct(every, doubtful)
+    }
+    unknown = _earlier(case, doubtful, [0] * len(doubtful), clients)
+    for name, mine in clients.items():
+        found[mine] &= _alone(unknown[name], every, which[mine])
+    return found
+
+
+Earlier = dict[tuple[int, int], list[tuple[int, int, int]]]
+"""(client, token) -> (call, entry, time by which it was over) of each"""
+
+
+def _distinct(every: Table, entries: Indices) -> list[int]:
+    return sorted(set(every.process[entries].tolist()))
+
+
+def _earlier(
+    case: Case, entries: Indices, tokens: Sequence[int], names: Container[tuple[int, int]]
+) -> Earlier:
+    found: Earlier = {}
+    process = table(case).process[entries].tolist()
+    chosen = [
+        (n, (client, token))
+        for n, client, token in zip(entries.tolist(), process, tokens, strict=True)
+        if (client, token) in names
+    ]
+    attempts = table(case).pick(n for n, _ in chosen)
+    for (n, name), a in zip(chosen, attempts, strict=True):
+        found.setdefault(name, []).append((a.inv_ns, n, reported_over_ns(case, a)))
     return found
 
 

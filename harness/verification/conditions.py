@@ -212,7 +212,8 @@ class Conditions:
             for at in asks:
                 if rows.process[at] != by.process or at == by.at or rows.t_inv[at] > by.t_ret:
                     continue
-                known, doubtful = run.known(at), rows.status[at] in (INVOKED, INFO)
+                known = run.known(at)
+                doubtful = rows.status[at] in (INVOKED, INFO) and run.shares(by.at)
                 alike = known >= 0 and rows.token[known] == by.token
                 if (alike or doubtful) and run.over(at) >= by.t_inv:
                     return False

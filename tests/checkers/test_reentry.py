@@ -52,6 +52,9 @@ def test_an_owner_that_left_and_came_back_overtook_who_waited() -> None:
 def test_an_entry_without_an_answer_may_be_what_an_owner_came_back_into() -> None:
     words = LATE.replace("0a?@12", "0a?@3.2 0a~@3.3 0.1r?@3.5 0.1r+@4 0a?@12")
     assert found(on(history(words), AGAIN)) == {}
+    first = "0a?@0 0a~@1 1a?@2 1Q@3 0a?@4 0a+1@4.1 0r?@5 0r+@5.1 1a+2@15 1r?@16 1r+@16.1"
+    assert found(on(history(first), AGAIN)) == {}, "its only grant with a known token"
+    assert found(history(first))["bounded-bypass"] == ["overtaken"], "where nobody is let in again"
 
 
 def test_a_write_within_an_entry_that_the_service_keeps_late_is_not_expired() -> None:

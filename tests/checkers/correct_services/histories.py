@@ -165,9 +165,12 @@ def _section(client: Client, service: Service, attempt: int, depth: int = 1) -> 
             act < 0.75
             and service.resource
             and sure
+            and not (service.reenters and client.unsure)
             and (service.careless or attempt not in client.over)
         ):
             version, sure = yield from _use(client, service, attempt, token, lock, version, shared)
+            # Its token stays valid if it comes in again: a late write of its own would be accepted.
+            client.unsure |= not sure
         elif act < 0.9:
             yield rng.randrange(10 * MS, 600 * MS)
         else:

@@ -405,7 +405,7 @@ class Client:
         self.over = set[int]()
         self.attempts = 0
         self.session = 0
-        self.finished = False
+        self.finished = self.unsure = False
         self.holds: dict[int, Hold] = {}
         world.clients.append(self)
 
