@@ -283,7 +283,7 @@ class Run:
                 other = locks.setdefault(name, rows.key[at]) != rows.key[at]
                 if rows.op[at] & 1 or rows.mode[at] != EXCLUSIVE or other:
                     self._sharers.add(name)
-        return (process, self._tree(rows.key[a])) in self._sharers
+        return bool(self._sharers) and (process, self._tree(rows.key[a])) in self._sharers
 
     def _tree(self, key: int) -> str:
         """The name of all locks that may exclude this one, directly or by others between them."""

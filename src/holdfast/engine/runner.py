@@ -61,7 +61,6 @@ def judge_run(run: RunDir, checkers: Sequence[str] = (), in_parts: int = 0) -> J
     orders = bytearray()
     if in_parts or too_large(run.history):
         across, rows = load(catalogue.ACROSS_PARTS), in_parts or MOST_ROWS
-        found = {prop: found[prop] for prop in manifest.asks}
         verdicts = judge_in_parts(
             run, manifest, found, across, rows, tell=run_progress.parts_told()
         )
