@@ -26,6 +26,7 @@ OPTIONS = {
     "metadata": (0, "1: each hold has a text that names its attempt"),
     "lazy_pct": (0, "share of holds, in %, whose owner is silent for most of its lease"),
     "one_lease": (0, "1: a critical section does not renew: its hold has its first lease only"),
+    "late_entry": (0, "1: a reentrant owner enters again about when its lease ends, or later"),
     "rate": (0, "planned acquires per second of all clients together; 0: closed loop"),
     "workers": (0, "processes that share the clients; 0: one per client"),
 }
@@ -57,6 +58,7 @@ class Shape:
     metadata: bool
     one_lease: bool
     lazy_pct: int
+    late_entry: bool
     rate: int
 
     @staticmethod
@@ -82,6 +84,7 @@ class Shape:
             metadata=bool(value["metadata"]),
             one_lease=bool(value["one_lease"]),
             lazy_pct=value["lazy_pct"],
+            late_entry=bool(value["late_entry"]),
             rate=value["rate"],
         )
 

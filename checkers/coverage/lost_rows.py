@@ -46,6 +46,8 @@ RULES = frozenset(
         "false-answer/nobody",
         "false-answer/waits/tokens",
         "false-answer/waits/proved",
+        # An entry of the same owner may be lost, into which it was let in again.
+        "token-repeated/anew",
         # A renewal of unknown outcome may have revived the hold.
         "foreign/given-back",
         # An acquire may be lost: the one that was meant, or one more with its token.

@@ -64,7 +64,7 @@ class Admitted:
             later += self._by_ret[bisect_left(self._by_ret, (a.inv_ns - error_ns, 0)) :]
         for _, ident in later:
             b = self._attempts[ident]
-            if conflict(a, b) and newer(self._case, b, a):
+            if a.process != b.process and conflict(a, b) and newer(self._case, b, a):
                 return b, self._rows[ident]
         return None
 

@@ -12,9 +12,17 @@ import numpy as np
 
 from holdfast.checkers.facts import resource_log
 from holdfast.checkers.holds.attempt_table import table
-from holdfast.checkers.holds.derive import Attempt
+from holdfast.checkers.holds.derive import INF, Attempt
 from holdfast.checkers.holds.history_index import column
-from holdfast.checkers.holds.hold_end import Ended, certain_end, may_have_ended
+from holdfast.checkers.holds.hold_end import (
+    Ended,
+    certain_end,
+    lease_ran_by_itself,
+    may_have_ended,
+)
+from holdfast.checkers.holds.owners import sharing
+from holdfast.checkers.holds.reentry import reported_over_ns
+from holdfast.checkers.holds.starvation import overdue_ns
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Op
 
@@ -51,16 +59,23 @@ def late_writes(case: Case) -> Sequence[Late]:
 
 
 def _inside_again(case: Case, a: Attempt, t_ns: int) -> bool:
-    """Whether its owner may have held the lock at t_ns by another attempt that re-entered it.
-
-    Bit 0 of column `op` of an acquire requests reentry; either of the two may have done so.
-    """
+    """Whether its owner may have held the lock at t_ns by another attempt: one that re-entered it,
+    or that shares what was its own before."""
     found = table(case)
-    if "reentrant" not in case.memo:
-        case.memo["reentrant"] = bool((column(case, "op")[found.row] & 1).any())
-    if not case.memo["reentrant"]:
+    if not sharing(case)[found.of_id([a.id])[0]]:
         return False
     group = found.beside(a.key)
     mine = group[(found.process[group] == a.process) & (found.id[group] != a.id)]
-    open_then = (found.inv[mine] <= t_ns) & (t_ns <= found.over[mine] + case.error_ns)
-    return bool(open_then.any())
+    called = mine[(found.inv[mine] <= t_ns) & (found.over[mine] >= 0)]
+    return any(t_ns <= _over_ns(case, other) + case.error_ns for other in found.pick(called))
+
+
+def _over_ns(case: Case, a: Attempt) -> int:
+    """When an entry was certainly over: as reported, or by its lease, which a service may end late.
+
+    The end of a lease alone proves nothing here: its owner may still be let in.
+    """
+    over_ns = reported_over_ns(case, a)
+    if a.possible is None or a.possible[1] >= INF or not lease_ran_by_itself(case, a):
+        return over_ns
+    return min(over_ns, overdue_ns(case, a.possible[1]))

@@ -52,7 +52,7 @@ def of_grants(case: Case) -> Order:
         if not len(known):
             continue
         tree = paths(case).get(key)
-        name = case.history.strings[key] if tree is None else root(tree)
+        name = case.history.strings[key] if tree is None else root(case, tree)
         permits = found.mode[known] == Mode.PERMITS
         if permits.any() and (found.mode[known] == Mode.SHARED).any():
             return None
@@ -107,7 +107,7 @@ def _excludes(found: Table, trees: Mapping[int, str], a: int, b: int) -> bool:
     shared = found.mode[a] == found.mode[b] != Mode.EXCLUSIVE
     keys = int(found.key[a]), int(found.key[b])
     met = keys[0] == keys[1] or on_line(trees[keys[0]], trees[keys[1]])
-    return bool(met and not shared and found.process[a] != found.process[b])
+    return bool(met and not shared and found.owner[a] != found.owner[b])
 
 
 def _amid_permits(case: Case, known: Indices, held: Indices, far: Ints) -> Ints | None:
@@ -175,12 +175,14 @@ def of_tokens(case: Case) -> Order:
         for first, last in zip(edges[shared].tolist(), edges[shared + 1].tolist(), strict=True):
             # One of each owner, mode and lock represents the others like it.
             same = {
-                (int(found.process[n]), int(found.mode[n]), int(found.key[n])): n
+                (int(found.owner[n]), int(found.mode[n]), int(found.key[n])): n
                 for n in order[first:last].tolist()
             }
             if any(_excludes(found, trees, a, b) for a, b in combinations(same.values(), 2)):
                 return None
-        named.append((case.history.strings[key] if key not in trees else root(trees[key]), order))
+        named.append(
+            (case.history.strings[key] if key not in trees else root(case, trees[key]), order)
+        )
     return _rows(case, named, proof_reaches(case) - slack(case))
 
 
@@ -240,7 +242,7 @@ def _walks(case: Case, entries: Indices, far: Ints) -> bool:
     found, trees = table(case), paths(case)
     latest: dict[int, dict[tuple[bool, int], int]] = {}
     for n in entries.tolist():
-        alone, owner = bool(found.mode[n] == Mode.EXCLUSIVE), int(found.process[n])
+        alone, owner = bool(found.mode[n] == Mode.EXCLUSIVE), int(found.owner[n])
         key, begin = int(found.key[n]), int(found.inv[n])
         for other, ends in latest.items():
             if other == key or on_line(trees[other], trees[key]):

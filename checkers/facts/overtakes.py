@@ -20,6 +20,7 @@ from holdfast.checkers.holds.derive import INF, Attempt, ordered_tokens
 from holdfast.checkers.holds.hierarchy import paths
 from holdfast.checkers.holds.history_index import Indices, Ints, column, rows_of
 from holdfast.checkers.holds.overlaps import granted, slack
+from holdfast.checkers.holds.reentry import anew
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import NO_TOKEN, Op
 
@@ -92,12 +93,13 @@ def _of_locks(case: Case) -> Iterator[tuple[Indices, list[Passed]]]:
     for key, entries in granted(case).items():
         if not ordered(case, key):
             continue
+        line = every.by_lock()[key]
         known = entries[every.ok[entries] & (every.token[entries] != NO_TOKEN)]
         waited = known[since[known] < INF]
         if key in paths(case):
             # An attempt for a path is on several chains, of which another may contradict the order.
             waited = waited[[ordered(case, one) for one in every.key[waited].tolist()]]
-        yield waited, list(_overtaken(case, waited, _first_entries(case, known), since))
+        yield waited, list(_overtaken(case, waited, _first_entries(case, line, known), since))
 
 
 def _overtaken(case: Case, waited: Indices, later: Indices, since: Ints) -> Iterator[Passed]:
@@ -142,26 +144,8 @@ def first_told(case: Case) -> Ints:
     return found
 
 
-def _first_entries(case: Case, known: Indices) -> Indices:
-    """In order of call, without reentries of an owner before its last release.
-
-    Such an owner would wait for itself.
-    """
-    every = table(case)
-    asked = known[np.argsort(every.inv[known], kind="stable")]
-    tokens = np.sort(every.token[asked])
-    if not (tokens[1:] == tokens[:-1]).any():
-        return asked
-    # Process and token (1, 7) (2, 8) (1, 7): owners 0 1 0, times 2 1. Only an owner that has a
-    # token twice is walked through.
-    owners = np.stack((every.process[asked], every.token[asked]), axis=1)
-    _, owner, times = np.unique(owners, axis=0, return_inverse=True, return_counts=True)
-    owner = owner.ravel()
-    first = np.ones(len(asked), bool)
-    inside: dict[int, int] = {}
-    for n in np.flatnonzero(times[owner] > 1).tolist():
-        out_ns = inside.get(int(owner[n]), -1)
-        first[n] = out_ns < every.inv[asked[n]]
-        # A release of unknown outcome may not have ended its hold.
-        inside[int(owner[n])] = max(out_ns, int(every.over[asked[n]]))
-    return asked[first]
+def _first_entries(case: Case, line: Indices, known: Indices) -> Indices:
+    """In order of call, without those that may be reentries: such an owner would wait for
+    itself."""
+    asked = known[np.argsort(table(case).inv[known], kind="stable")]
+    return asked[anew(case, line, asked)]

@@ -44,7 +44,7 @@ def known_row(case: Case, attempt: Attempt) -> int:
     renewals = attempt.renewals if believed(case, attempt.key).renew_proves else ()
     for row in sorted((*renewals, *attempt.releases)):
         one = rows[row]
-        proves = one["status"] == Status.OK and one["t_inv"] <= attempt.end_ns
+        proves = one["status"] == Status.OK and one["t_inv"] <= attempt.kept_ns
         if proves and one["t_ret"] == attempt.known_ns:
             return row
     return -1

@@ -22,6 +22,7 @@ from holdfast.checkers.holds.history_index import (
     column,
     rows_of,
 )
+from holdfast.checkers.holds.owners import owners
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import NO_TOKEN, Op, Status
 from holdfast.harness.history.distinct_values import LOW_32, distinct
@@ -39,7 +40,7 @@ ENDS = ("", "release", "lost", "closed", "killed", "force-unlock")
 class Table:
     """One entry per attempt, in order of call; the columns are those of `holds.Attempt`.
 
-    ret, end, known   INF if never; proof, bound: -1 if never
+    ret, end, kept, known   INF if never; proof, bound: -1 if never
     over              end of the possible hold, -1 if there is none
     why               index into ENDS
     queued            time of the last response that it waits, -1: never
@@ -66,6 +67,8 @@ class Table:
         self.end = np.full(n, INF)
         self.end_row = np.full(n, -1)
         self.why = np.zeros(n, np.int64)
+        self.kept = np.full(n, INF)
+        self.owner = owners(case)
         self.known = np.where(self.ok, self.ret, INF)
         self.proof = np.full(n, -1)
         self.bound = np.full(n, -1)
@@ -88,6 +91,7 @@ class Table:
         for n, a in zip(which, found, strict=True):
             self.token[n] = a.token
             self.end[n], self.end_row[n], self.why[n] = a.end_ns, a.end_row, ENDS.index(a.end_why)
+            self.kept[n] = a.kept_ns
             self.known[n], self.proof[n], self.bound[n] = a.known_ns, a.proof_ns, a.bound_ns
             self.over[n] = -1 if a.possible is None else a.possible[1]
             if a.waitings:

@@ -19,6 +19,7 @@ from holdfast.checkers.holds.hierarchy import on_line, paths
 from holdfast.checkers.holds.history_index import UNKNOWN, Log
 from holdfast.checkers.holds.leases import INF as INF
 from holdfast.checkers.holds.leases import Renewal, contract_end, longest, possible_end, shortest
+from holdfast.checkers.holds.owners import owner_of
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import NO_TOKEN, Mode, Op, Status
 
@@ -40,6 +41,9 @@ class Attempt:
     end_ns       end of claim: the client acted as owner until then at most (INF while it is open),
                  with the row of it (-1: a kill) and why: "release", "lost", "closed", "killed" or
                  "force-unlock"
+    kept_ns, kept_row, kept_why   the same without releases that certainly had no effect: until then
+                 the service had no reason to end the hold before its time
+    owner        two attempts exclude each other only if their owners differ (`owners`)
     known_ns     by then it had certainly been granted; INF if that is unknown
     proof_ns     the last moment, up to the end of the claim, at which the service proved that it
                  was owned without a break since the grant; -1: never
@@ -69,6 +73,10 @@ class Attempt:
     end_ns: int = INF
     end_row: int = -1
     end_why: str = ""
+    kept_ns: int = INF
+    kept_row: int = -1
+    kept_why: str = ""
+    owner: int = -1
     known_ns: int = INF
     proof_ns: int = -1
     proof_row: int = -1
@@ -112,12 +120,10 @@ def conflict(a: Attempt, b: Attempt) -> bool:
     """Whether a and b exclude each other: one lock or ancestor chain, two owners, not both shared.
 
     Of a semaphore no two holds conflict; too many of them do (`properties.over_admission`).
-
-    Two attempts of one process are one owner: a service may allow reentry.
     """
     shared = a.mode == b.mode != Mode.EXCLUSIVE
     met = a.key == b.key or (bool(a.path) and bool(b.path) and on_line(a.path, b.path))
-    return met and a.process != b.process and not shared
+    return met and a.owner != b.owner and not shared
 
 
 def ordered_tokens(case: Case) -> bool:
@@ -152,10 +158,14 @@ def derived(log: Log, rows: Sequence[int]) -> tuple[Attempt, ...]:
 
 
 class _Fate(NamedTuple):
-    """Token, end of claim, grant and proof of an attempt: what does not depend on its lease."""
+    """Token, end of claim, grant and proof of an attempt: what does not depend on its lease.
+
+    kept   the end without releases that certainly had no effect
+    """
 
     token: int
     end: _End
+    kept: _End
     known_ns: int
     proof_ns: int
     proof_row: int
@@ -164,16 +174,20 @@ class _Fate(NamedTuple):
 def _fate(log: Log, row: int) -> _Fate:
     token = log.token[row] if log.status[row] is Status.OK else NO_TOKEN
     if log.status[row] in (Status.FAIL, Status.NOT_OWNER):
-        return _Fate(token, _OPEN, INF, -1, -1)
-    end = _end_of_claim(log, row)
-    proofs = [proof for proof in _proofs(log, row) if log.inv[proof] <= end.t_ns]
+        return _Fate(token, _OPEN, _OPEN, INF, -1, -1)
+    releases = log.releases.get(log.attempt[row], ())
+    effective = [r for r in releases if log.status[r] is not Status.FAIL]
+    end = kept = _end_of_claim(log, row, releases)
+    if len(effective) < len(releases):
+        kept = _end_of_claim(log, row, effective)
+    proofs = [proof for proof in _proofs(log, row) if log.inv[proof] <= kept.t_ns]
     if log.status[row] is Status.OK:
         known_ns = log.ret[row]
     else:
         known_ns = min((log.ret[proof] for proof in proofs), default=INF)
         token = log.token[proofs[0]] if proofs else NO_TOKEN
     last = max(proofs, key=lambda proof: log.inv[proof], default=-1)
-    return _Fate(token, end, known_ns, log.inv[last] if proofs else -1, last)
+    return _Fate(token, end, kept, known_ns, log.inv[last] if proofs else -1, last)
 
 
 def _proofs(log: Log, row: int) -> list[int]:
@@ -192,11 +206,10 @@ def _proofs(log: Log, row: int) -> list[int]:
     return [proof for proof in proofs if log.status[proof] is Status.OK]
 
 
-def _end_of_claim(log: Log, row: int) -> _End:
-    """The earliest moment from which the client no longer acts as owner."""
+def _end_of_claim(log: Log, row: int, releases: Sequence[int]) -> _End:
+    """The earliest moment from which the client no longer acts as owner, by these releases."""
     attempt, process, inv_ns = log.attempt[row], log.process[row], log.inv[row]
     ends = [_OPEN]
-    releases = log.releases.get(attempt, ())
     if releases:
         owned = [r for r in releases if log.status[r] is Status.OK]
         once = log.promises_of(row).release_once and not log.revivable(attempt)
@@ -233,8 +246,8 @@ def _attempt(log: Log, row: int, fate: _Fate) -> Attempt:
     if fate.known_ns <= fate.proof_ns:
         proved = (fate.known_ns, fate.proof_ns)
     if ok:
-        until_ns, lease_row = _contract(log, row, renewals, fate.end.t_ns)
-        bound_ns = min(until_ns, fate.end.t_ns)
+        until_ns, lease_row = _contract(log, row, renewals, fate.kept.t_ns)
+        bound_ns = min(until_ns, fate.kept.t_ns)
     if fate.known_ns <= bound_ns:
         contract = (fate.known_ns, bound_ns)
     return Attempt(
@@ -257,6 +270,10 @@ def _attempt(log: Log, row: int, fate: _Fate) -> Attempt:
         end_ns=fate.end.t_ns,
         end_row=fate.end.row,
         end_why=fate.end.why,
+        kept_ns=fate.kept.t_ns,
+        kept_row=fate.kept.row,
+        kept_why=fate.kept.why,
+        owner=owner_of(log.case, row),
         known_ns=fate.known_ns,
         proof_ns=fate.proof_ns,
         proof_row=fate.proof_row,
@@ -297,7 +314,7 @@ def leased_until(case: Case, a: Attempt, without: int = -1) -> tuple[int, int]:
     for row in a.renewals:
         one = rows[row]
         status = Status(int(one["status"]))
-        if row == without or (status not in UNKNOWN and one["t_inv"] > a.end_ns):
+        if row == without or (status not in UNKNOWN and one["t_inv"] > a.kept_ns):
             continue
         sent.append(
             Renewal(
@@ -370,9 +387,9 @@ def _possible(log: Log, row: int, renewals: Sequence[Renewal], fate: _Fate) -> S
     if promises.bound == "lease":
         lease_ns = possible_end(log.ret[row], log.res[row], renewals, promises)
         ended = [INF] if lease_ns == INF and log.revivable(attempt) else [*ended, lease_ns]
-    elif fate.end.why in ("closed", "killed"):
+    elif fate.kept.why in ("closed", "killed"):
         if promises.bound == "session":
-            ended.append(fate.end.t_ns + longest(log.case.lease_ns, promises))
+            ended.append(fate.kept.t_ns + longest(log.case.lease_ns, promises))
         elif promises.bound == "connection":
-            ended.append(max(fate.end.t_ns, log.case.stop_ns) + promises.recovery_ns)
+            ended.append(max(fate.kept.t_ns, log.case.stop_ns) + promises.recovery_ns)
     return (log.inv[row], max(log.ret[row], min(ended)))

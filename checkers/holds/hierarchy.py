@@ -9,7 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
+from holdfast.checkers.holds.history_index import column, rows_of
 from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import Op
 
 
 def paths(case: Case) -> Mapping[int, str]:
@@ -27,13 +31,17 @@ def on_line(path: str, other: str) -> bool:
 
 
 def below(path: str, other: str) -> bool:
-    """Whether `path` is `other` or lies in its subtree."""
-    return path == other or path.startswith(other + "/")
+    """Whether `path` is `other` or lies in its subtree; all paths lie in that of "/"."""
+    return path == other or path.startswith(other.rstrip("/") + "/")
 
 
-def root(path: str) -> str:
-    """The first part of a path: "/a" of "/a/b/c"."""
-    return "/" + path.split("/")[1]
+def root(case: Case, path: str) -> str:
+    """The first part of a path, "/a" of "/a/b/c"; "/" if that is a lock of the run itself."""
+    if "whole tree" not in case.memo:
+        keys = [key for key, known in paths(case).items() if known == "/"]
+        asked = column(case, "key")[rows_of(case, Op.ACQUIRE, Op.TRY, Op.PROBE)] if keys else ()
+        case.memo["whole tree"] = bool(np.isin(keys, asked).any())
+    return "/" if case.memo["whole tree"] else "/" + path.split("/")[1]
 
 
 def lines(case: Case, keys: Sequence[int]) -> dict[int, list[int]]:
@@ -53,6 +61,6 @@ def families(case: Case, keys: Sequence[int]) -> dict[int, list[int]]:
     found: dict[int, list[int]] = {}
     first: dict[str, int] = {}
     for key in keys:
-        name = first.setdefault(root(known[key]), key) if key in known else key
+        name = first.setdefault(root(case, known[key]), key) if key in known else key
         found.setdefault(name, []).append(key)
     return found

@@ -93,7 +93,7 @@ def _ends(case: Case, a: Attempt) -> Iterator[Ended]:
         if _surely_ended(case, a, row):
             t_ns = int(rows["t_ret"][row])
             yield Ended(t_ns=t_ns, row=row, why="had been ended by an operator")
-    if a.possible is not None and a.possible[1] < INF and _lease_ran_by_itself(case, a):
+    if a.possible is not None and a.possible[1] < INF and lease_ran_by_itself(case, a):
         # A service may notice late that a lease is over: `no-false-rejection` allows the same time.
         t_ns = overdue_ns(case, a.possible[1])
         tolerance_s = (t_ns - a.possible[1]) / SECOND
@@ -172,7 +172,7 @@ def _lengthening(case: Case, a: Attempt) -> tuple[int, ...]:
     return (farthest, *unknown)
 
 
-def _lease_ran_by_itself(case: Case, a: Attempt) -> bool:
+def lease_ran_by_itself(case: Case, a: Attempt) -> bool:
     """Whether no fault affected the servers during the lease: a new leader may restart it."""
     if a.possible is None or not stands_for(case, a.key, ENDING):
         return False

@@ -18,6 +18,7 @@ from holdfast.checkers.holds.assumptions import ordered as tokens_in_order
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import INF, Attempt, conflict
 from holdfast.checkers.holds.history_index import Indices, Ints
+from holdfast.checkers.holds.reentry import anew
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import NO_TOKEN, Mode
 
@@ -49,7 +50,9 @@ def proof_reach(attempt: Attempt) -> int:
 def reach(case: Case) -> Reach:
     """How far a hold lasted if the service kept its promise."""
     if case.promises.bound == "none":
-        return lambda a: max(proof_reach(a), a.end_ns) if a.known_ns <= a.end_ns else proof_reach(a)
+        return lambda a: (
+            max(proof_reach(a), a.kept_ns) if a.known_ns <= a.kept_ns else proof_reach(a)
+        )
     return lambda a: max(proof_reach(a), a.bound_ns)
 
 
@@ -58,7 +61,7 @@ def reaches(case: Case) -> Ints:
     if "reaches" not in case.memo:
         found = table(case)
         if case.promises.bound == "none":
-            own = np.where(found.known <= found.end, found.end, -1)
+            own = np.where(found.known <= found.kept, found.kept, -1)
         else:
             own = found.bound
         case.memo["reaches"] = np.maximum(proof_reaches(case), own)
@@ -137,6 +140,24 @@ def disordered(case: Case) -> Mapping[int, Sequence[Disordered]]:
     return found
 
 
+def disputes(case: Case) -> dict[int, str]:
+    """Per lock with such a pair a clause that names both explanations, of the first pair."""
+    return {
+        key: f"the tokens of '{case.history.strings[key]}' are out of order, or two held it at"
+        f" once: {disputed(*pairs[0][:2])}"
+        for key, pairs in disordered(case).items()
+        if pairs
+    }
+
+
+def disputed(larger: Attempt, smaller: Attempt) -> str:
+    """What two grants contradict, as a clause."""
+    return (
+        f"the hold of token {smaller.token} lasted beyond the grant of token {larger.token},"
+        " which its times would allow to come first"
+    )
+
+
 def _disordered(case: Case, tied: Iterable[Sequence[Attempt]]) -> list[Disordered]:
     far, slack_ns = reach(case), slack(case)
     found: list[Disordered] = []
@@ -172,7 +193,7 @@ class _Soonest:
             top = self._tops[place].setdefault(a.mode, [])
             top.append(a)
             top.sort(key=lambda one: one.known_ns)
-            top[1:] = [one for one in top[1:] if one.process != top[0].process][:1]
+            top[1:] = [one for one in top[1:] if one.owner != top[0].owner][:1]
             place += place & -place
 
     def best(self, a: Attempt, among: int) -> Attempt | None:
@@ -181,7 +202,7 @@ class _Soonest:
         while among:
             for mode, top in self._tops[among].items():
                 if not mode == a.mode != Mode.EXCLUSIVE:
-                    met += [one for one in top if one.process != a.process]
+                    met += [one for one in top if one.owner != a.owner]
             among -= among & -among
         return min(met, key=lambda one: one.known_ns, default=None)
 
@@ -200,9 +221,9 @@ class Leaders:
         for n, a in enumerate(self._found):
             if a.mode == mode:
                 if first < 0 or self._values[n] > self._values[first]:
-                    mine = first >= 0 and self._found[first].process == a.process
+                    mine = first >= 0 and self._found[first].owner == a.owner
                     first, second = n, second if mine else first
-                elif a.process != self._found[first].process and (
+                elif a.owner != self._found[first].owner and (
                     second < 0 or self._values[n] > self._values[second]
                 ):
                     second = n
@@ -216,15 +237,15 @@ class Leaders:
             if mode == b.mode != Mode.EXCLUSIVE:
                 continue
             for n in tops[among]:
-                if n >= 0 and self._found[n].process != b.process:
+                if n >= 0 and self._found[n].owner != b.owner:
                     best = n if best < 0 or self._values[n] > self._values[best] else best
                     break
         return None if best < 0 else self._found[best]
 
 
 def repeated(case: Case) -> Iterator[tuple[int, Attempt, Attempt, bool]]:
-    """(lock, first, second, whether they conflict and came in this order) of two owners' grants
-    with one token.
+    """(lock, first, second, whether they came in this order and the second is no re-entry) of
+    grants with one token.
 
     One owner may re-enter with its token, and readers that hold together may share one.
     """
@@ -240,10 +261,29 @@ def repeated(case: Case) -> Iterator[tuple[int, Attempt, Attempt, bool]]:
                 # Of all that it conflicts with the one known first: its predecessor may overlap it,
                 # while it certainly followed another.
                 first = leaders.best(second, n) or before
-                if first.mode == second.mode == Mode.SHARED or first.process == second.process:
+                if first.mode == second.mode == Mode.SHARED or first.owner == second.owner:
                     continue
                 apart = second.inv_ns > first.known_ns + slack(case)
                 yield key, first, second, apart and conflict(first, second)
+        yield from _again(case, key, ordered)
+
+
+def _again(case: Case, key: int, ordered: Indices) -> Iterator[tuple[int, Attempt, Attempt, bool]]:
+    """Of `repeated` those of one owner: its second grant with a token was no re-entry, because all
+    that it may have held before had been reported as over."""
+    found = table(case)
+    plain = ordered[found.ok[ordered] & (found.mode[ordered] == Mode.EXCLUSIVE)]
+    mine = plain[found.owner[plain] >= 0]
+    mine = mine[np.argsort(found.inv[mine], kind="stable")]
+    fresh = mine[anew(case, found.by_lock()[key], mine)]
+    before: dict[tuple[int, int], int] = {}
+    for n in mine.tolist():
+        before.setdefault((int(found.owner[n]), int(found.token[n])), n)
+    for n in fresh.tolist():
+        one = before[int(found.owner[n]), int(found.token[n])]
+        if one != n:
+            first, second = found.pick([one, n])
+            yield key, first, second, True
 
 
 def inversions(case: Case) -> Mapping[int, Sequence[tuple[Attempt, Attempt]]]:

@@ -103,14 +103,14 @@ class Succession:
         O(log n) each: grants that are not newer, or do not conflict, are never visited.
         """
         end = self._before(before_ns)
-        while (at := max(found.last(end, more, a.process) for found, more in self._ways(a))) >= 0:
+        while (at := max(found.last(end, more, a.owner) for found, more in self._ways(a))) >= 0:
             yield self._table.pick(self._entries[at : at + 1])[0]
             end = at
 
     def first(self, a: Attempt, before_ns: int) -> Attempt | None:
         """The successor of a that was known first, if before a time. O(log n)."""
         end = self._before(before_ns)
-        found = [places.first(end, more, a.process) for places, more in self._ways(a)]
+        found = [places.first(end, more, a.owner) for places, more in self._ways(a)]
         at = min((n for n in found if n >= 0), default=-1)
         return self._table.pick(self._entries[at : at + 1])[0] if at >= 0 else None
 
@@ -140,7 +140,7 @@ class Succession:
             values = self._table.inv[entries] if name == "inv" else self._table.token[entries]
             if mode != Mode.EXCLUSIVE:
                 values = np.where(self._table.mode[entries] == mode, NOTHING, values)
-            self._columns[name, mode] = Tops(values, self._table.process[entries])
+            self._columns[name, mode] = Tops(values, self._table.owner[entries])
         return self._columns[name, mode]
 
     def overtaken(self, entries: Indices, before_ns: Ints) -> Bools:

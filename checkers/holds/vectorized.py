@@ -1,8 +1,8 @@
 """Holds of attempts without special cases, derived for all of them at once with numpy.
 
 The rules are those of `derive`, which derives attempts one by one. An attempt with calls of unknown
-outcome, several releases or overlapping renewals is left to it; a test holds both derivations
-equal.
+outcome, several releases, one without effect or overlapping renewals is left to it; a test holds
+both derivations equal.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ def derive(table: Table) -> Bools:
     follow = _Follow(table)
     plain = follow.plain
     _ends(table, follow)
+    table.kept[:] = table.end
     _proofs(table, follow)
     _contracts(table, follow)
     _possible(table, follow)
@@ -61,6 +62,9 @@ class _Follow:
         """released: the entry of every release."""
         case, promises, n = table.case, table.case.promises, len(table)
         odd = np.bincount(released, minlength=n) > 1
+        given_back = np.flatnonzero(self.release >= 0)
+        no_effect = column(case, "status")[self.release[given_back]] == Status.FAIL
+        odd[given_back[no_effect]] = True
         odd[self.entry[(self.status == Status.INFO) | (self.status == Status.INVOKED)]] = True
         answered = self.release >= 0
         answered[self.entry] = True

@@ -5,9 +5,9 @@ Claims
     that certainly came later was known before the delay can have been over.
 Assumes
     What mutual exclusion assumes of the service's clock: the hold lasted at least as long as its
-    last acknowledged heartbeat or renewal shows.
+    last acknowledged heartbeat or renewal shows, or the grant of a lease.
 Blind to
-    Holds without an acknowledged heartbeat or renewal, and locks that an operator freed.
+    Sessions without an acknowledged heartbeat, and locks that an operator freed.
 Cost
     n log n in the attempts that died, times the grants that overlap the delay.
 """
@@ -20,11 +20,11 @@ from holdfast.checkers.facts import witnesses
 from holdfast.checkers.facts.wording import drawn, known_row, lock_name, name, seconds, span, who
 from holdfast.checkers.holds.attempt_table import ENDS, table
 from holdfast.checkers.holds.derive import Attempt, leased_until
-from holdfast.checkers.holds.history_index import rows_of
+from holdfast.checkers.holds.history_index import column, rows_of
 from holdfast.checkers.holds.leases import shortest
 from holdfast.checkers.holds.succession import Succession, succession_of
 from holdfast.harness.core.case import Case
-from holdfast.harness.core.operations import Op
+from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.verdict import Finding, Proof
 
 DEATHS = ("", "lost", "closed", "killed")
@@ -63,19 +63,26 @@ def delayed(case: Case) -> tuple[dict[str, int], str]:
 
 
 def _deaths(case: Case) -> Iterator[tuple[Succession, Attempt]]:
-    """Holds that were never released but acknowledged, with their successors."""
-    found = table(case)
-    deaths = [ENDS.index(why) for why in DEATHS]
+    """Holds that were never released, of which it is known how long they lasted, with their
+    successors."""
+    found, status = table(case), column(case, "status")
+    deaths = [ENDS.index(why) for why in (*DEATHS, "release")]
     for key, entries in found.by_lock().items():
         succession = succession_of(case, key)
         for a in found.pick(n for n in entries.tolist() if found.ok[n] and found.why[n] in deaths):
-            if not a.releases and a.lease_row >= 0:
+            dated = a.lease_row >= 0 or (case.promises.bound == "lease" and a.ttl_ns > 0)
+            if dated and all(status[row] == Status.FAIL for row in a.releases):
                 yield succession, a
+
+
+def _confirmed(a: Attempt) -> int:
+    """The row that its lease or session counts from: of a lease that was not renewed the grant."""
+    return a.lease_row if a.lease_row >= 0 else a.row
 
 
 def _open_ns(case: Case, a: Attempt) -> int:
     """The earliest time at which the lock can have been open to others again."""
-    row, promises = case.history.rows[a.lease_row], case.promises
+    row, promises = case.history.rows[_confirmed(a)], case.promises
     over_ns = int(row["t_inv"]) + shortest(int(row["res"]), promises) - promises.slip_ns
     if promises.bound == "lease":
         over_ns = min(over_ns, leased_until(case, a)[0])
@@ -83,7 +90,7 @@ def _open_ns(case: Case, a: Attempt) -> int:
 
 
 def _finding(case: Case, a: Attempt, b: Attempt, open_ns: int) -> Finding:
-    row = case.history.rows[a.lease_row]
+    row = case.history.rows[_confirmed(a)]
     return Finding(
         kind="early-grant",
         sentence=(
@@ -92,13 +99,13 @@ def _finding(case: Case, a: Attempt, b: Attempt, open_ns: int) -> Finding:
             f" last confirmed at {seconds(case, int(row['t_inv']))} for {span(int(row['res']))},"
             f" after which it was to be closed for {span(case.promises.delay_ns)}"
         ),
-        witnesses=tuple(dict.fromkeys((a.row, a.lease_row, b.row, known_row(case, b)))),
+        witnesses=tuple(dict.fromkeys((a.row, _confirmed(a), b.row, known_row(case, b)))),
         lock=lock_name(case, b),
         t_ns=b.known_ns,
         spans=(drawn(case, a, open_ns), drawn(case, b, b.known_ns)),
         proof=Proof(
             rule=f"early-grant/{witnesses.how(case, a, b)}",
-            roles={**witnesses.known(case, a=a, b=b), "lease": a.lease_row},
+            roles={**witnesses.known(case, a=a, b=b), "lease": _confirmed(a)},
             values={"open": open_ns},
         ),
     )

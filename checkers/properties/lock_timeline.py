@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from holdfast.checkers.holds.assumptions import LASTING, believed, first_come, ordered, stands_for
+from holdfast.checkers.holds.assumptions import LASTING, first_come, ordered, stands_for
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import INF, Attempt, by_lock
 from holdfast.checkers.holds.history_index import column
 from holdfast.checkers.holds.overlaps import Leaders, proof_reach, reach, slack
+from holdfast.checkers.holds.reentry import reported_over_ns
 from holdfast.harness.core.case import Case
-from holdfast.harness.core.operations import CHANGED, NO_TOKEN, Mode, Op, Status, carried
+from holdfast.harness.core.operations import CHANGED, NO_TOKEN, Mode, Status, carried
 
 UNKNOWN = (Status.INFO, Status.INVOKED)
 
@@ -153,23 +154,9 @@ class LockStory:
         return self.over_ns(a) + self.slack_ns < by_ns
 
     def over_ns(self, a: Attempt) -> int:
-        """When the service, or a notice, had reported that; INF: never.
-
-        An acquire without a response may still wait when its release returns "not the owner", and
-        be granted later.
-        """
+        """When the service, or a notice, had reported that; INF: never."""
         if a.id not in self._ended:
-            rows, known = self.case.history.rows, a.status not in UNKNOWN
-            once = known or believed(self.case, a.key).release_once
-            ended_ns = INF
-            for row in (*a.releases, *a.renewals):
-                one = rows[row]
-                gave_back = once and one["f"] == Op.RELEASE and one["status"] == Status.OK
-                if gave_back or (known and one["status"] == Status.NOT_OWNER):
-                    ended_ns = min(ended_ns, int(one["t_ret"]))
-            if a.end_row >= 0 and rows["f"][a.end_row] == Op.LOST:
-                ended_ns = min(ended_ns, a.end_ns)
-            self._ended[a.id] = ended_ns
+            self._ended[a.id] = reported_over_ns(self.case, a)
         return self._ended[a.id]
 
     def waited_since(self, a: Attempt, by_ns: int) -> bool:
@@ -232,7 +219,11 @@ def story(case: Case, key: int) -> LockStory:
 
 
 def renewals(case: Case, a: Attempt, from_ns: int, to_ns: int) -> tuple[int, int]:
-    """How often an attempt had certainly been renewed by from_ns, and at most by to_ns."""
+    """How often an attempt had certainly been renewed by from_ns, and at most by to_ns.
+
+    An adapter may renew once on its own before it returns a grant that came late: the lease may
+    have run meanwhile.
+    """
     known: dict[int, tuple[list[int], list[int]]] = case.memo.setdefault("renewed", {})
     if a.id not in known:
         status, inv, ret = (column(case, name) for name in ("status", "t_inv", "t_ret"))
@@ -242,8 +233,8 @@ def renewals(case: Case, a: Attempt, from_ns: int, to_ns: int) -> tuple[int, int
             sorted(int(inv[row]) for row in a.renewals if status[row] not in refused),
         )
     back, sent = known[a.id]
-    slack_ns = slack(case)
-    return bisect_left(back, from_ns - slack_ns), bisect_right(sent, to_ns + slack_ns)
+    slack_ns, late = slack(case), bool(a.waitings) or 4 * (a.ret_ns - a.inv_ns) > a.ttl_ns
+    return bisect_left(back, from_ns - slack_ns), bisect_right(sent, to_ns + slack_ns) + late
 
 
 def conditional(case: Case) -> Iterator[tuple[Attempt, int]]:

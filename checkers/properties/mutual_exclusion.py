@@ -36,11 +36,12 @@ from holdfast.checkers.holds.assumptions import (
     told,
 )
 from holdfast.checkers.holds.attempt_table import ENDS, table
-from holdfast.checkers.holds.derive import Attempt, conflict
+from holdfast.checkers.holds.derive import Attempt, conflict, ordered_tokens
 from holdfast.checkers.holds.history_index import Indices
 from holdfast.checkers.holds.leases import shortest
 from holdfast.checkers.holds.overlaps import (
     Overlap,
+    disputes,
     granted_by_token,
     overlaps,
     proof_reach,
@@ -51,7 +52,7 @@ from holdfast.checkers.holds.overlaps import (
 from holdfast.checkers.properties.lock_delay import delayed, early_grants
 from holdfast.checkers.properties.over_admission import over_admissions
 from holdfast.harness.core.case import Case
-from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.core.operations import Mode, Op, Status
 from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
 
 PROPERTY = "mutual-exclusion"
@@ -86,12 +87,21 @@ def check(case: Case) -> PropertyVerdict:
 
 
 def _disputed(case: Case) -> list[str]:
-    """Locks whose tokens, if in order, would prove two owners at once, while times do not."""
+    """Locks whose tokens, if in order, would prove two owners at once, while times do not.
+
+    Where their order is promised and certainly broken, token-order reports that. Where it is never
+    promised, that they may be out of order rules nothing out here. Where it is promised under other
+    faults only, as of a counter that a crash resets, they may be out of order after these.
+    """
+    shown = disputes(case)
+    if ordered_tokens(case):
+        certain = [key for key, each in against(case, TOKENS).items() if each.alone]
+    else:
+        certain = []
+        if case.promises.tokens != "ordered" or "token-order" in case.promises.keeps:
+            return []
     return [
-        f"the tokens of '{case.history.strings[key]}' are out of order, or two held it at once:"
-        f" {each.why}"
-        for key, each in against(case, TOKENS).items()
-        if not each.alone and not overlaps(case).get(key)
+        said for key, said in shown.items() if key not in certain and not overlaps(case).get(key)
     ]
 
 
@@ -153,7 +163,7 @@ def _reason(case: Case, overlap: Overlap) -> str:
         since = f", so it had held without interruption since {seconds(case, older.known_ns)}"
         return said + since if older.proved else f"{said}, so it held then"
     if case.promises.bound == "none":
-        end = f"only at {seconds(case, older.end_ns)}" if older.end_why else "at no time"
+        end = f"only at {seconds(case, older.kept_ns)}" if older.kept_why else "at no time"
         return f"{owner} released it {end}, and nothing else frees this lock"
     return _lease_reason(case, older)
 
@@ -173,10 +183,10 @@ def _lease_reason(case: Case, older: Attempt) -> str:
         begun_ns, ttl_ns = int(row["t_inv"]), int(row["res"])
         kind = "lease" if row["f"] == Op.RENEW else "session"
         lease = f"{kind} of {span(ttl_ns)}, renewed at {seconds(case, begun_ns)}"
-    if older.bound_ns == older.end_ns:
-        until = f"until it was killed at {seconds(case, older.end_ns)}"
-        if older.end_row >= 0:
-            until = f"until {seconds(case, older.end_ns)}"
+    if older.bound_ns == older.kept_ns:
+        until = f"until it was killed at {seconds(case, older.kept_ns)}"
+        if older.kept_row >= 0:
+            until = f"until {seconds(case, older.kept_ns)}"
         return f"{owner}'s {lease}, had not expired, and {owner} kept the lock {until}"
     told = f"{owner}'s {lease}, could not end before {seconds(case, older.bound_ns)}"
     cut = shortening(case, older)
@@ -208,9 +218,9 @@ def _why_rows(case: Case, attempt: Attempt, beyond_ns: int) -> tuple[int, ...]:
     if attempt.proof_ns > beyond_ns + slack(case):
         return (attempt.proof_row,)
     if case.promises.bound == "none":
-        return (attempt.end_row,)
-    if attempt.bound_ns == attempt.end_ns:
-        return attempt.lease_row, attempt.end_row
+        return (attempt.kept_row,)
+    if attempt.bound_ns == attempt.kept_ns:
+        return attempt.lease_row, attempt.kept_row
     return attempt.lease_row, shortening(case, attempt)
 
 
@@ -243,7 +253,10 @@ def _told_before(case: Case, ordered: Indices) -> Iterator[tuple[Attempt, Attemp
     dead = dead[kind[found.end_row[ordered[dead + 1]]] == Op.LOST]
     pairs = found.pick(ordered[before[dead]]), found.pick(ordered[dead + 1])
     for smaller, lost in zip(*pairs, strict=True):
-        if conflict(smaller, lost) or smaller.inv_ns > lost.end_ns + slack(case):
+        # Of two that share the lock, tokens show no order: who joins others may get their token.
+        shared = smaller.mode == lost.mode != Mode.EXCLUSIVE
+        asked_later = smaller.inv_ns > lost.end_ns + slack(case)
+        if conflict(smaller, lost) or (asked_later and not shared):
             yield smaller, lost
 
 

@@ -28,6 +28,7 @@ from holdfast.checkers.coverage.requirements import conclude, exercise
 from holdfast.checkers.facts import resource_log
 from holdfast.checkers.facts.stalls import longest_ns
 from holdfast.checkers.facts.wording import drawn, lock_name, name, seconds, who
+from holdfast.checkers.holds.assumptions import believed
 from holdfast.checkers.holds.attempt_table import ENDS, Bools, table
 from holdfast.checkers.holds.history_index import Indices, Ints, column
 from holdfast.checkers.holds.leases import EXPIRY_SLACK_NS
@@ -35,6 +36,7 @@ from holdfast.checkers.holds.starvation import overdue_ns
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Mode, Op, Status
 from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
+from holdfast.harness.history.distinct_values import distinct
 
 PROPERTY = "no-false-rejection"
 NEEDS = ("contention", "faults")
@@ -189,6 +191,19 @@ def _shut_until(case: Case, mine: Indices, spans: tuple[Ints, Ints]) -> Ints:
     return np.asarray(np.concatenate((reached, [-1]))[last])
 
 
+def _proved_by_releases(case: Case, keys: Ints) -> Bools:
+    """Of which locks an ok release means that its attempt owned the lock until then.
+
+    Where it may be the answer to an attempt whose session was over, the lock is closed by its
+    lock-delay.
+    """
+    sure = {
+        key: (said := believed(case, key)).release_once or said.release_proves
+        for key in distinct(keys).tolist()
+    }
+    return np.array([sure[key] for key in keys.tolist()], bool)
+
+
 def _troubled(case: Case) -> tuple[Ints, Ints]:
     """Spans of faults, with the time to recover from them."""
     calm_ns = case.promises.recovery_ns + longest_ns(case)
@@ -204,6 +219,8 @@ def _spans(case: Case, entries: Indices) -> tuple[Ints, Ints]:
     ended = found.end_row[holds]
     given_back = (found.why[holds] == RELEASED) & (status[ended] == Status.OK)
     given_back &= ret[ended] == found.over[holds]
+    if case.promises.delay_ns:
+        given_back &= _proved_by_releases(case, found.key[holds])
     longest = np.iinfo(np.int64).max // 4
     ends = np.minimum(found.over[holds], longest)
     late = np.full(len(ends), EXPIRY_SLACK_NS)

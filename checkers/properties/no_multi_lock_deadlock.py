@@ -171,7 +171,8 @@ def _edges(case: Case) -> tuple[Sequence[Edge], bool]:
             return found, True
         a, *holders = every.pick([n, *window[met].tolist()])
         for b, k in zip(holders, met.tolist(), strict=True):
-            if conflict(a, b):
+            # A client that waits for itself is its own mistake, and no cycle of several.
+            if a.process != b.process and conflict(a, b):
                 whole = int(from_ns[k]) + slack_ns, int(to_ns[k]) - slack_ns
                 found += [Edge(waiter=a, holder=b, during=calm) for calm in _without(faults, whole)]
     return found, False

@@ -15,14 +15,17 @@ Cost
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
 from holdfast.checkers.facts import legal_orders, resource_log
 from holdfast.checkers.facts.admissions import accepted, walked
-from holdfast.checkers.facts.wording import drawn, seconds, who
-from holdfast.checkers.holds.derive import Attempt
+from holdfast.checkers.facts.wording import drawn, lock_name, seconds, who
+from holdfast.checkers.holds.attempt_table import table
+from holdfast.checkers.holds.derive import INF, Attempt
+from holdfast.checkers.holds.overlaps import disordered
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
 
@@ -36,8 +39,28 @@ Stale = tuple[resource_log.Request, Attempt, Attempt, int]
 def check(case: Case) -> PropertyVerdict:
     """The verdict on no-stale-write."""
     findings = [_finding(case, *stale) for stale in stale_writes(case)]
-    verdict = conclude(case, PROPERTY, findings, (), exercise(case, needs=NEEDS))
+    met = exercise(case, needs=NEEDS)
+    met = replace(met, doubts=(*met.doubts, *_disputed(case)))
+    verdict = conclude(case, PROPERTY, findings, (), met)
     return legal_orders.ordered(case, verdict, legal_orders.of_requests)
+
+
+def _disputed(case: Case) -> list[str]:
+    """Writes accepted with a larger token after a smaller one whose owner may be the newer: the
+    tokens are out of order and they are stale, or two held the lock at once."""
+    pairs = [pair for pairs in disordered(case).values() for pair in pairs]
+    if not pairs or case.promises.tokens != "ordered":
+        return []
+    found, places = accepted(case), dict[int, list[int]]()
+    for n, row in enumerate(table(case).row[found.entry].tolist()):
+        places.setdefault(row, []).append(n)
+    written = {row: [n for n in mine if found.write[n]] for row, mine in places.items()}
+    return [
+        f"a write with token {larger.token} was accepted after a request with token"
+        f" {smaller.token}: it is stale, or two held '{lock_name(case, larger)}' at once"
+        for larger, smaller, _ in pairs
+        if max(written.get(larger.row, ()), default=-1) > min(places.get(smaller.row, [INF]))
+    ][:1]
 
 
 def stale_writes(case: Case) -> Iterator[Stale]:

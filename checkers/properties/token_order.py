@@ -21,6 +21,7 @@ from holdfast.checkers.holds.derive import Attempt
 from holdfast.checkers.holds.overlaps import (
     disjoint,
     disordered,
+    disputes,
     granted,
     inversions,
     proof_reach,
@@ -54,6 +55,7 @@ def check(case: Case) -> PropertyVerdict:
     }
     findings = [*inverted.values(), *repetitions.values()]
     findings.sort(key=lambda finding: finding.t_ns)
+    met = replace(met, doubts=(*met.doubts, *disputes(case).values()))
     verdict = conclude(case, PROPERTY, findings, (), met)
     return legal_orders.ordered(case, verdict, legal_orders.of_tokens)
 
@@ -63,7 +65,8 @@ def _inverted(case: Case, key: int) -> Iterator[tuple[Attempt, Attempt, bool]]:
     held one after the other.
 
     Not by holds if the run shows one of their locks held twice at once: then they do not show
-    which came first. By leases only if it is promised that no grant falls within one.
+    which came first. By leases only if it is promised that no grant falls within one. Pairs that
+    are left out here are a doubt: their tokens are out of order, or both held at once.
     """
     if inversions(case)[key]:
         yield from ((first, second, True) for first, second in inversions(case)[key])
@@ -121,6 +124,8 @@ def _inversion(case: Case, first: Attempt, second: Attempt, proved: bool) -> Fin
 def _repetition(case: Case, first: Attempt, second: Attempt) -> Finding:
     lock = lock_name(case, second)
     rule = "token-repeated/unique" if case.promises.tokens_unique else "token-repeated/order"
+    if first.owner == second.owner:
+        rule = "token-repeated/anew"
     return Finding(
         kind="token-repeated",
         sentence=(

@@ -17,6 +17,7 @@ entered and left as by a `with` statement, whose body runs unless it raises.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -66,6 +67,12 @@ class _Subject:
         said = next((means for kind, means in self._errors if isinstance(error, kind)), Status.INFO)
         return Answer(outcome=said, error=f"{type(error).__name__}: {error}"[:300])
 
+    def _released(self, error: Exception) -> Answer:
+        """A library that fails to release may have done a part of it, or go on by itself: no error
+        of it proves that the release has no effect."""
+        answer = self._answer(error)
+        return replace(answer, outcome=Status.INFO) if answer.outcome is Status.FAIL else answer
+
     def _renewed(self, told: object, ttl_ns: int) -> Answer:
         outcome = Status.NOT_OWNER if told is False else Status.OK
         return Answer(outcome=outcome, ttl_ns=ttl_ns if self._expires else 0)
@@ -111,7 +118,7 @@ class Blocking(_Subject):
                 return Answer(outcome=Status.OK)
             told = self._subject.release(held)
         except Exception as error:
-            return self._answer(error)
+            return self._released(error)
         return Answer(outcome=Status.NOT_OWNER if told is False else Status.OK)
 
     def close(self) -> None:
@@ -164,7 +171,7 @@ class Asyncio(_Subject):
         try:
             told = await leave()
         except Exception as error:
-            return self._answer(error)
+            return self._released(error)
         self._locks.pop(grant.attempt, None)
         return Answer(outcome=Status.NOT_OWNER if told is False else Status.OK)
 

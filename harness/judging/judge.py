@@ -40,6 +40,8 @@ from holdfast.harness.verdicts.judged import (
 SCHEMA = "holdfast-verdict/3"
 READABLE = ("holdfast-verdict/1", "holdfast-verdict/2", SCHEMA)
 """Schemas of verdicts.json that are read; the first has no `under` in its rows."""
+OWNERS_ADMITTED = "no-false-rejection"
+"""Judged in every run in which the resource refused an owner."""
 Measure = Callable[[Case], Evidence]
 
 
@@ -79,8 +81,22 @@ def judge_case(
 ) -> Judged:
     """The verdict of a run whose history is in memory, without its evidence."""
     verdicts = [judge_one(prop, checkers[prop], case) for prop in case.asked]
+    verdicts += _refused_owners(case, checkers)
     failing = every_acquire_failed(case.history, case.start_ns, case.nodes)
     return judged_of(manifest, case, verdicts, failing, orders)
+
+
+def _refused_owners(case: Case, checkers: Mapping[str, Checker]) -> list[PropertyVerdict]:
+    """The verdict on no-false-rejection if the run does not ask for it, but its resource refused
+    an owner inside its own hold, whichever service issued the tokens."""
+    if OWNERS_ADMITTED in case.asked or OWNERS_ADMITTED not in checkers:
+        return []
+    rows = case.history.rows
+    served = (rows["f"] == Op.SERVED_WRITE) | (rows["f"] == Op.SERVED_READ)
+    if not (served & (rows["status"] == Status.FAIL)).any():
+        return []
+    verdict = judge_one(OWNERS_ADMITTED, checkers[OWNERS_ADMITTED], case)
+    return [verdict] if any(f.kind == "false-rejection" for f in verdict.findings) else []
 
 
 def judged_of(

@@ -216,6 +216,7 @@ def judge_in_parts(
                  kept, None: by what the system promises
     tell         is called after each part but the last
     """
+    checkers = {prop: checkers[prop] for prop in manifest.asks}
     own = {prop: check for prop, check in checkers.items() if prop not in WHOLE}
     own = {prop: check for prop, check in own.items() if prop not in manifest.checkers}
     elsewhere: Contradicted = {}

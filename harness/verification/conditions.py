@@ -9,6 +9,7 @@ from typing import Any
 
 from holdfast.harness.verification.derived import (
     EXCLUSIVE,
+    FAIL,
     INF,
     INFO,
     INVOKED,
@@ -50,6 +51,7 @@ class Conditions:
         self._disordered: dict[int, bool] = {}
         self._lasts: dict[int, bool] = {}
         self._revived: set[int] | None = None
+        self._whole_tree: bool | None = None
         self._logged_rows: dict[int, list[int]] | None = None
 
     def names(self) -> dict[str, Any]:
@@ -80,7 +82,7 @@ class Conditions:
             "disjoint": lambda a: self._disjoint(a.key),
             "lasting": lambda a: self._lasting(a.key),
             "unforced": lambda: OPS["force-unlock"] not in self.rows.f,
-            "kept": lambda a: not run.releases(a.at),
+            "kept": self._kept,
             "settled": lambda a: not run.revivable(a.at, run.promises),
             "renewals_prove": lambda a: run.believed(a.at)["renew_proves"],
             "says_owned": self._says_owned,
@@ -95,9 +97,14 @@ class Conditions:
                 for name in ("proves", "met", "apart", "logged", "in_turn", "opens")
             },
             **{name: getattr(self, f"_{name}") for name in ("confirms", "one_limit", "unrenewed")},
+            "anew": self.anew,
             "missing": lambda row: row.at not in self._chain(row.key),
             "undone": self._undone,
         }
+
+    def _kept(self, a: Row) -> bool:
+        """Whether no release of a hold may have had an effect."""
+        return all(self.rows.status[r] == FAIL for r in self.run.releases(a.at))
 
     def _proves(self, a: Row, row: Row) -> bool:
         granted = self.run.known(a.at) >= 0
@@ -105,7 +112,11 @@ class Conditions:
 
     def _apart(self, a: Row, b: Row) -> bool:
         """Whether two owners exclude each other: one lock or ancestor chain, not both readers."""
-        return self._met(a, b) and a.process != b.process and not a.mode == b.mode == SHARED
+        return self._met(a, b) and self._two(a, b) and not a.mode == b.mode == SHARED
+
+    def _two(self, a: Row, b: Row) -> bool:
+        """Whether two acquires are of two owners."""
+        return a.process != b.process or self.run.owner(a.at) != self.run.owner(b.at)
 
     def _met(self, a: Row, b: Row) -> bool:
         """Whether two rows have one lock, or two on one ancestor chain."""
@@ -113,17 +124,20 @@ class Conditions:
 
     def conflict(self, a: Row, b: Row) -> bool:
         """Whether two grants may never be held at once: two owners, not both shared."""
-        return self._met(a, b) and a.process != b.process and not a.mode == b.mode != EXCLUSIVE
+        return self._met(a, b) and self._two(a, b) and not a.mode == b.mode != EXCLUSIVE
 
     def family(self, text: str) -> str:
         """The name of the locks that are judged together: one lock, or a whole hierarchy."""
-        paths = self.run.promises.get("subtrees") and text.startswith("/")
-        return "/" + text.split("/")[1] if paths else text
+        if not (self.run.promises.get("subtrees") and text.startswith("/")):
+            return text
+        if self._whole_tree is None:
+            self._whole_tree = any(self.rows.strings[key] == "/" for key in self.run.asks())
+        return "/" if self._whole_tree else "/" + text.split("/")[1]
 
     def on_line(self, a: str, b: str) -> bool:
         """Whether one of two locks covers a subtree that contains the other."""
         paths = self.run.promises.get("subtrees") and a[:1] == b[:1] == "/"
-        return bool(paths) and (a.startswith(b + "/") or b.startswith(a + "/"))
+        return bool(paths) and (under(a, b) or under(b, a))
 
     def _logged(self, before: Row, after: Row) -> bool:
         """Whether the resource's log has one row before another."""
@@ -188,6 +202,23 @@ class Conditions:
             open_now.append((run.reach(b), known, b))
         return False
 
+    def anew(self, by: Row) -> bool:
+        """Whether a grant certainly began a new hold: all others that its client may have had, with
+        the same token or without a response, had been reported as over."""
+        rows, run = self.rows, self.run
+        for key, asks in run.asks().items():
+            if key != by.key and not self.on_line(rows.strings[key], by.text):
+                continue
+            for at in asks:
+                if rows.process[at] != by.process or at == by.at or rows.t_inv[at] > by.t_ret:
+                    continue
+                known = run.known(at)
+                doubtful = rows.status[at] in (INVOKED, INFO) and run.shares(by.at)
+                alike = known >= 0 and rows.token[known] == by.token
+                if (alike or doubtful) and run.over(at) >= by.t_inv:
+                    return False
+        return True
+
     def _repeats(self, found: Sequence[tuple[int, int, int]]) -> bool:
         """Whether one token was granted to two conflicting owners, one certainly after the other.
 
@@ -203,6 +234,7 @@ class Conditions:
             alike_of.setdefault(token, {})[alike] = Row(rows, a)
         return any(
             latest[after] > soonest[before] + self.run.slack_ns
+            and one[before].process != one[after].process
             and self.conflict(one[before], one[after])
             for one in alike_of.values()
             for before, after in permutations(one, 2)
@@ -346,12 +378,13 @@ class Conditions:
         if self.run.bound == "session":
             return lease.at == self.run.last_beat(a.at)
         own = self.run.bound == "lease" and lease.f == OPS["renew"] and lease.attempt == a.attempt
-        return own and lease.t_inv <= self.run.end(a.at)
+        own = own or (self.run.bound == "lease" and lease.at == a.at and lease.res > 0)
+        return own and lease.t_inv <= self.run.kept(a.at)
 
     def _one_limit(self, a: Row) -> bool:
         """Whether all grants of a semaphore were requested with one limit of permits."""
-        op, mode = self.rows.op, self.rows.mode
-        return len({op[at] >> 8 & 65535 for at in self.grants(a.key) if mode[at] == 2}) == 1
+        op, mode, own = self.rows.op, self.rows.mode, self.all_grants().get(a.key, ())
+        return len({op[at] >> 8 & 65535 for at in own if mode[at] == 2}) == 1
 
     def _distinct(self, roles: Mapping[str, Row]) -> bool:
         """Whether the grants that a certificate counts are all different."""
@@ -412,12 +445,19 @@ class Conditions:
     def outside(self, a: Row, request: Row) -> bool:
         """Whether its owner cannot have held then by another attempt that re-entered the lock."""
         rows, t_ns = self.rows, request.t_inv
-        asks = [at for at, f in enumerate(rows.f) if f in ASKS and rows.status[at]]
-        if not any(rows.op[at] & 1 for at in asks):
+        if not self.run.shares(a.at):
             return True
+        asks = [at for every in self.run.asks().values() for at in every]
         mine = [at for at in asks if rows.process[at] == a.process and at != a.at]
         mine = [at for at in mine if self._met(Row(rows, at), a) and rows.t_inv[at] <= t_ns]
-        return all(t_ns > self.run.possible_end(at) + self.run.error_ns for at in mine)
+        return all(t_ns > self._over(at) + self.run.error_ns for at in mine)
+
+    def _over(self, at: int) -> int:
+        """When an entry was certainly over: as reported, or by its lease, with tolerance."""
+        possible = self.run.possible_end(at)
+        if possible < 0 or not self.calm(Row(self.rows, at)):
+            return possible if possible < 0 else self.run.over(at)
+        return min(self.run.over(at), self.run.overdue(possible))
 
     # The resource's log.
 
@@ -470,6 +510,11 @@ class Conditions:
             if counts and job(Row(rows, at)) == (lock, number, 0):
                 return False
         return number >= 0
+
+
+def under(path: str, other: str) -> bool:
+    """Whether a path lies below another one."""
+    return path != other and path.startswith(other if other == "/" else other + "/")
 
 
 def job(row: Row) -> tuple[str, int, int]:

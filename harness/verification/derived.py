@@ -107,11 +107,14 @@ class Run:
         self.bound = str(promises["bound"])
         self.reach = cache(self._reach)
         self.end = cache(self._end)
+        self.kept = cache(self._kept)
         self._withdrawn: dict[int, set[int]] | None = None
         self._followed: ByAttempt | None = None
         self._waited: ByAttempt | None = None
         self._kinds: dict[int, dict[int, list[int]]] = {}
         self._asks: dict[int, list[int]] | None = None
+        self._sharers: set[tuple[int, str]] | None = None
+        self._rooted = False
 
     # Groups of rows.
 
@@ -236,9 +239,16 @@ class Run:
 
     def _end(self, a: int) -> int:
         """The time from which its client no longer acts as owner."""
+        return self._ended(a, self.releases(a))
+
+    def _kept(self, a: int) -> int:
+        """The same without releases that had no effect: they give the service no reason to free
+        the lock."""
+        return self._ended(a, [r for r in self.releases(a) if self.rows.status[r] != FAIL])
+
+    def _ended(self, a: int, releases: list[int]) -> int:
         rows, f, status = self.rows, self.rows.f, self.rows.status
         inv, ret, mine = rows.t_inv, rows.t_ret, self.following(a)
-        releases = [r for r in mine if f[r] == RELEASE]
         if self.believed(a)["release_once"] and not self.revivable(a):
             releases = [r for r in releases if status[r] == OK] or releases
         ends = [inv[r] for r in releases[:1]] + [inv[r] for r in mine if f[r] in (LOST, CLOSED)]
@@ -255,9 +265,53 @@ class Run:
                 ends.append(max(inv[a], inv[r]))
         return min(ends, default=INF)
 
-    def gone(self, a: int) -> bool:
-        """Whether a claim ended because its client, or its session, ended."""
-        rows, end = self.rows, self.end(a)
+    def owner(self, a: int) -> tuple[int, int]:
+        """Two acquires exclude each other only if this differs: per client, if it may hold the lock
+        several times, or if its connection owns it; else per attempt."""
+        one = self.bound == "connection" or self.shares(a)
+        return (self.rows.process[a], -1 if one else a)
+
+    def shares(self, a: int) -> bool:
+        """Whether a client may hold a lock several times at once: it asked for re-entry, or for
+        another mode or path besides."""
+        rows, process = self.rows, self.rows.process[a]
+        if self._sharers is None:
+            self._sharers, locks = set(), dict[tuple[int, str], int]()
+            self._rooted = any(rows.strings[key] == "/" for key in self.asks())
+            for at in (at for asks in self.asks().values() for at in asks):
+                name = (rows.process[at], self._tree(rows.key[at]))
+                other = locks.setdefault(name, rows.key[at]) != rows.key[at]
+                if rows.op[at] & 1 or rows.mode[at] != EXCLUSIVE or other:
+                    self._sharers.add(name)
+        return bool(self._sharers) and (process, self._tree(rows.key[a])) in self._sharers
+
+    def _tree(self, key: int) -> str:
+        """The name of all locks that may exclude this one, directly or by others between them."""
+        text = self.rows.strings[key]
+        if not (self.promises.get("subtrees") and text.startswith("/")):
+            return f"{key} "
+        return "/" if self._rooted else "/" + text.split("/")[1]
+
+    def over(self, a: int) -> int:
+        """When the service, or a notice, had reported that an attempt does not hold; INF: never.
+
+        An acquire without a response may be granted after its release found it not the owner.
+        """
+        rows, ended, known = self.rows, [INF], self.rows.status[a] not in (INVOKED, INFO)
+        once, own = known or self.believed(a)["release_once"], self.rows.status[a]
+        for r in self.following(a):
+            said = (rows.f[r], rows.status[r])
+            refused = known and said in ((RELEASE, NOT_OWNER), (RENEW, NOT_OWNER))
+            if refused or (once and said == (RELEASE, OK)):
+                ended.append(rows.t_ret[r])
+            elif rows.f[r] == LOST and own not in (FAIL, NOT_OWNER):
+                ended += [rows.t_inv[r]] * (rows.t_inv[r] == self.end(a))
+        return min(ended)
+
+    def gone(self, a: int, kept: bool = False) -> bool:
+        """Whether a claim ended because its client, or its session, ended. kept: whatever releases
+        without effect it had sent."""
+        rows, end = self.rows, self.kept(a) if kept else self.end(a)
         deaths = [rows.t_inv[r] for r in self.closed(rows.process[a])]
         deaths += [rows.t_inv[r] for r in self.following(a) if rows.f[r] == CLOSED]
         return end in deaths or end in self.kills(rows.nodes.get(rows.process[a], ""))
@@ -268,7 +322,7 @@ class Run:
         ended = said["release_proves"] or (status[a] != OK and said["release_once"])
         wanted = [RENEW] * bool(said["renew_proves"]) + [RELEASE] * bool(ended)
         mine = [r for r in self.following(a) if f[r] in wanted and status[r] == OK]
-        return [r for r in mine if self.rows.t_inv[r] <= self.end(a)]
+        return [r for r in mine if self.rows.t_inv[r] <= self.kept(a)]
 
     def known(self, a: int) -> int:
         """The row that proves the grant of an attempt, -1 for none."""
@@ -291,9 +345,9 @@ class Run:
         if known < 0:
             return far
         if self.bound == "none":
-            end = self.end(a)
+            end = self.kept(a)
             return max(far, end) if self.rows.t_ret[known] <= end else far
-        return max(far, min(self.leased(a), self.end(a))) if self.rows.status[a] == OK else far
+        return max(far, min(self.leased(a), self.kept(a))) if self.rows.status[a] == OK else far
 
     def shortest(self, ttl_ns: int) -> int:
         """A lease as the fastest clock of the service may count it."""
@@ -315,7 +369,7 @@ class Run:
         until, worth, back, before = rows.t_inv[a] + self.shortest(rows.res[a]), INF, -INF, 0
         sent = [r for r in self.following(a) if rows.f[r] == RENEW and r != without]
         late = (INVOKED, INFO) if every_unknown else ()
-        sent = [r for r in sent if rows.t_inv[r] <= self.end(a) or rows.status[r] in late]
+        sent = [r for r in sent if rows.t_inv[r] <= self.kept(a) or rows.status[r] in late]
         for n, r in enumerate(sent):
             if rows.status[r] in (FAIL, NOT_OWNER):
                 continue
@@ -335,7 +389,7 @@ class Run:
         if known < 0:
             return 0
         ends = [self.rows.t_inv[r] for r in self.proving(a)]
-        ends += [min(self.leased(a), self.end(a))] * (self.rows.status[a] == OK)
+        ends += [min(self.leased(a), self.kept(a))] * (self.rows.status[a] == OK)
         return max([0, *(end for end in ends if end >= self.rows.t_ret[known])])
 
     def possible_end(self, a: int) -> int:
@@ -356,9 +410,9 @@ class Run:
         if self.bound == "lease":
             lapse = self._lapse(a, renewals)
             ends = [INF] if lapse == INF and self.revivable(a) else [*ends, lapse]
-        elif self.bound in ("session", "connection") and self.gone(a):
-            late = max(self.end(a), self.stop_ns) + int(self.promises["recovery_ns"])
-            session = self.end(a) + self.longest(self.lease_ns)
+        elif self.bound in ("session", "connection") and self.gone(a, kept=True):
+            late = max(self.kept(a), self.stop_ns) + int(self.promises["recovery_ns"])
+            session = self.kept(a) + self.longest(self.lease_ns)
             ends.append(session if self.bound == "session" else late)
         return max(rows.t_ret[a], min(ends))
 
@@ -412,7 +466,7 @@ class Run:
         beats = [r for r in every if self.rows.status[r] == OK]
         own = bisect_right(beats, inv[a], key=inv.__getitem__) - 1
         own += own < 0 or inv[beats[own]] <= from_ns
-        mine = [r for r in beats[own:] if inv[r] <= self.end(a) and inv[r] < to_ns]
+        mine = [r for r in beats[own:] if inv[r] <= self.kept(a) and inv[r] < to_ns]
         mine = [r for r in mine if self.rows.arg[r] == self.rows.arg[beats[own]]]
         return mine[-1] if mine else -1
 

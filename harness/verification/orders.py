@@ -25,6 +25,7 @@ Walk = Callable[[Sequence[int], Sequence[int], Sequence[int]], str]
 FILE = "orders.bin"
 """Per order two columns of u32: the index of the writer among all writers, and its row."""
 PERMITS, RELEASE, BOTH = 2, 4, (True, False)
+NOBODY = (-1, -1)
 
 
 class Orders:
@@ -146,18 +147,21 @@ class Orders:
     def _tokens(self, order: Sequence[int]) -> str:
         """Tokens never decrease, and two conflicting grants never share one."""
         rows, last = self._run.rows, -1
-        owners, modes, keys = rows.process, rows.mode, rows.key
-        same: dict[tuple[int, int, int], int] = {}
+        owner_of, modes, keys = self._run.owner, rows.mode, rows.key
+        same: dict[tuple[tuple[int, int], int, int], int] = {}
+        again = self._conditions.anew
         if {SHARED, PERMITS} <= {rows.mode[at] for at in order}:
             return "a lock is both a semaphore and shared"
         for at, token in zip(order, self._token_of(order), strict=True):
             if token < last:
                 return f"token {token} comes after {last}"
-            mine = (owners[at], modes[at], keys[at])
+            mine = (owner_of(at), modes[at], keys[at])
             if token > last:
                 same = {mine: at}
             elif any(self._exclude(at, other) for other in same.values()):
                 return f"token {token} was granted to two owners"
+            elif mine in same and not modes[at] and rows.status[at] == OK and again(Row(rows, at)):
+                return f"token {token} was granted again after its end"
             same[mine], last = at, token
         # Holds that a service promised last at least as long as they are proved to have lasted: an
         # order that was legal with those is legal with these.
@@ -215,17 +219,17 @@ class Orders:
 
     def _walk(self, order: Sequence[int], far: Sequence[int], told: Sequence[int]) -> str:
         rows, slack = self._run.rows, self._run.slack_ns
-        t_inv, modes, owners = rows.t_inv, rows.mode, rows.process
+        t_inv, modes, owner_of = rows.t_inv, rows.mode, self._run.owner
         # As if each hold excluded every other one: where that fits, less does.
         ends = chain((0,), (until - slack for until in far))
         begins = accumulate(map(max, map(t_inv.__getitem__, order), ends), max)
         if all(map(le, begins, told)):
             return ""
         # Per mode of holds the latest end, its owner, and the latest end of another owner.
-        latest = {True: (0, -1, 0), False: (0, -1, 0)}
+        latest = {True: (0, NOBODY, 0), False: (0, NOBODY, 0)}
         both = BOTH if any(map(modes.__getitem__, order)) else (True,)
         for at, until, known in zip(order, far, told, strict=True):
-            mode, owner, begin = modes[at], owners[at], t_inv[at]
+            mode, owner, begin = modes[at], owner_of(at), t_inv[at]
             for alone in both if mode == EXCLUSIVE else (True,):
                 end, who, other = latest[alone]
                 if who == owner:
@@ -251,9 +255,13 @@ class Orders:
         """The same for a hierarchy: a path excludes its ancestors and descendants."""
         rows, slack = self._run.rows, self._run.slack_ns
         # Per lock, owner and mode the latest end.
-        ends: dict[str, dict[tuple[int, bool], int]] = {}
+        ends: dict[str, dict[tuple[tuple[int, int], bool], int]] = {}
         for at, until, known in zip(order, far, told, strict=True):
-            text, owner, alone = rows.strings[rows.key[at]], rows.process[at], not rows.mode[at]
+            text, owner, alone = (
+                rows.strings[rows.key[at]],
+                self._run.owner(at),
+                not rows.mode[at],
+            )
             begin = rows.t_inv[at]
             for other, of in ends.items():
                 if other == text or self._conditions.on_line(other, text):

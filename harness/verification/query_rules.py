@@ -96,7 +96,7 @@ _ONE = {**_HOLDER, "holder": (ASK, OK)}
 _ITS = (_PLAIN, "holder.key == query.key", "alone(holder)", "holder.mode == 0")
 for _how, _values, _fact in (
     ("renewed-more", {"least": "renewed_least(holder, query)"}, "query.res < least"),
-    ("renewed-less", {"most": "renewed_most(holder, query)"}, "most + 1 < query.res"),
+    ("renewed-less", {"most": "renewed_most(holder, query)"}, "most < query.res"),
     ("too-old", {"most": "oldest(holder, query)", "said": "lasted(query)[0]"}, "most < said"),
     ("too-young", {"least": "youngest(holder, query)", "said": "lasted(query)[1]"}, "said < least"),
     ("lease-left", {"most": "longest_lease(holder, query)", "said": "left(query)"}, "most < said"),

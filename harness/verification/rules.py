@@ -116,6 +116,27 @@ RULES: dict[str, Rule] = {
             "first_known.t_ret + slack < second.t_inv",
         ),
     ),
+    "token-repeated/anew": Rule(
+        kinds=("token-repeated",),
+        lock="second",
+        roles=known("first", "second"),
+        where=(
+            "tokens != 'none'",
+            *knows("first", "second"),
+            "met(first, second)",
+            "first.process == second.process",
+            "first.mode == 0",
+            "second.mode == 0",
+            "second.status == 2",
+            "first.at != second.at",
+            "anew(second)",
+        ),
+        facts=(
+            "-1 < first_known.token",
+            "first_known.token == second_known.token",
+            "first.t_inv <= second.t_inv",
+        ),
+    ),
     "stale-accepted-write/time": Rule(
         kinds=("stale-accepted-write",),
         lock="request",
@@ -154,6 +175,7 @@ RULES["dead-grant"] = Rule(
         "ends_by(dead, notice)",
         "met(smaller, dead)",
         "smaller_proof.at == smaller.at or conflict(smaller, dead)",
+        "smaller.mode == 0 or smaller.mode != dead.mode",
         "in_token_order(dead)",
         "order == 'fifo'",
     ),
@@ -171,7 +193,7 @@ RULES |= in_order(
     Rule(
         kinds=("early-grant",),
         lock="b",
-        roles={**known("a", "b"), "lease": ("renew|heartbeat", OK)},
+        roles={**known("a", "b"), "lease": (f"{ASK}|renew|heartbeat", OK)},
         where=(
             *knows("a", "b"),
             "a.status == 2",

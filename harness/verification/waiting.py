@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from holdfast.harness.verification.conditions import Conditions, Row
+from holdfast.harness.verification.conditions import Conditions, Row, under
 from holdfast.harness.verification.derived import (
     FAIL,
     INF,
@@ -286,10 +286,9 @@ class Waits:
     def _called_held(self, row: Row) -> bool:
         """Whether a rejection gave "held" or no reason, for a lock without locks below it."""
         error = self.rows.strings[row.err]
-        below = row.text + "/"
         tree = self.run.promises.get("subtrees") and row.text.startswith("/")
         names = (self.rows.strings[key] for key in self.run.asks())
-        leaf = not tree or not any(name.startswith(below) for name in names)
+        leaf = not tree or not any(under(name, row.text) for name in names)
         return leaf and (not error or error.startswith("held"))
 
     def _session_lasted(self, row: Row) -> bool:
@@ -320,7 +319,9 @@ class Waits:
                 if rows.status[r] == OK and rows.t_ret[r] == over and rows.t_inv[r] == run.end(at)
             ]
             over = min(over, most)
-            delay = int(run.promises.get("delay_ns", 0))
+            delay, said = int(run.promises.get("delay_ns", 0)), run.believed(at)
+            if delay and not (said["release_once"] or said["release_proves"]):
+                back = []  # its session may have been over before
             yield rows.t_inv[at], over if back else run.overdue(over) + delay
         elif rows.f[at] != TRY:
             yield rows.t_inv[at], min(rows.t_ret[at] or INF, most)

@@ -58,7 +58,7 @@ class Writes:
     def _newer(self, b: Row, a: Row) -> bool:
         """Whether b conflicts with a and was granted after it, by times or by ordered tokens."""
         run, error = self._run, self._run.error_ns
-        if not self._conditions.conflict(a, b):
+        if a.process == b.process or not self._conditions.conflict(a, b):
             return False
         if b.t_inv >= a.t_ret + error:
             return True

@@ -49,7 +49,8 @@ EDGES = {"+": Status.OK, "-": Status.FAIL, "~": Status.INFO, "!": Status.NOT_OWN
 ASKS = (Op.ACQUIRE, Op.TRY, Op.PROBE)
 WORD = re.compile(
     r"(?P<process>\d+)(\.(?P<n>\d+))?(?P<what>[a-zA-Z])(?P<edge>[?+~!-])?(?P<token>\d+)?"
-    r"(:(?P<lock>[\w#]+|(/[a-z]+)+))?(/(?P<lease>[\d.]+))?(=(?P<version>-?\d+))?(@(?P<at>[\d.]+))?"
+    r"(:(?P<lock>[\w#]+|(/[a-z]+)+|/(?![\d.])))?(/(?P<lease>[\d.]+))?"
+    r"(=(?P<version>-?\d+))?(@(?P<at>[\d.]+))?"
 )
 LEASE = 10.0
 

@@ -17,7 +17,7 @@ from holdfast.checkers.facts.late_writes import _inside_again
 from holdfast.checkers.holds.assumptions import ENDING, LASTING, first_come, ordered, stands_for
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import INF, Attempt, attempts, by_lock, conflict, leased_until
-from holdfast.checkers.holds.hold_end import _lease_ran_by_itself, _surely_ended
+from holdfast.checkers.holds.hold_end import _surely_ended, lease_ran_by_itself
 from holdfast.checkers.holds.overlaps import granted, overlaps, reach
 from holdfast.checkers.properties.lock_delay import _open_ns
 from holdfast.harness.core.case import Case
@@ -103,7 +103,7 @@ def of_pairs(both: Both) -> int:
                 ended = bool(alike) and _surely_ended(case, a, row)
                 assert names["freed"](mine, both.row(row)) == ended, (a, row)
         if a.possible is not None and a.possible[1] < INF and stands_for(case, a.key, ENDING):
-            assert names["calm"](mine) == _lease_ran_by_itself(case, a), a
+            assert names["calm"](mine) == lease_ran_by_itself(case, a), a
         for row in range(len(case.history.rows)):
             inside = _inside_again(case, a, int(case.history.rows["t_inv"][row]))
             assert names["outside"](mine, both.row(row)) == (not inside), (a, row, reentrant)

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from holdfast.checkers.properties import durable_grants
-from holdfast.harness.core.case import Case, Window
+from holdfast.harness.core.case import Case, History, Window
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.fault_traits import FORCE
-from holdfast.harness.core.operations import Mode, Terms
+from holdfast.harness.core.operations import PLAIN, Mode, Terms
 from holdfast.harness.core.verdict import PropertyVerdict, Verdict
 from holdfast.harness.verification.conditions import Conditions, Row
 from holdfast.harness.verification.rule import OPS
@@ -24,7 +24,7 @@ ONE = {"resource": "fenced", "servers": "1"}
 THREE = {"resource": "fenced", "servers": "3"}
 
 
-def judged(text: str, *windows: Window, **changes: Any) -> PropertyVerdict:
+def judged(text: History | str, *windows: Window, **changes: Any) -> PropertyVerdict:
     """The verdict on a history; by default the only server lost power from 4.4 s to 4.6 s."""
     changes = {"windows": windows or (disk_fault(4.4, 4.6),), "options": ONE, **changes}
     return durable_grants.check(case(text, **changes))
@@ -163,7 +163,8 @@ def test_a_restore_undoes_what_a_power_loss_would() -> None:
     assert kinds(judged(released.format("1a?@5 1a+8@6"), RESTORE)) == []
     # c0's own 7 conflicts with none of its tokens, but the counter had issued it.
     own = "0a?@1 0a+6@1.5 0r?@2 0r+@2.5 1a?@3 1a+7@3.5 1r?@3.6 1r+@4 1a?@5 1a+3@6"
-    (finding,) = judged(own, RESTORE).findings
+    again = on(history(own), PLAIN, Terms(reenter=True))
+    (finding,) = judged(again, RESTORE).findings
     assert "token 6 to c0" in finding.sentence and "at least 5 higher" in finding.sentence
 
 

@@ -7,8 +7,9 @@ from typing import Any
 from holdfast.checkers.holds.derive import INF, Attempt, attempts, by_id, by_lock, conflict
 from holdfast.harness.core.case import Window
 from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.operations import Mode, Terms
 from tests.checkers.faults import window
-from tests.checkers.shorthand import case
+from tests.checkers.shorthand import case, history, on
 
 OPEN = INF / SECOND
 
@@ -150,12 +151,38 @@ def test_what_only_a_release_frees_may_be_held_until_it_is_answered() -> None:
     assert span(first("0a? 0a+7 0r?@4 0r+", promises=only).possible) == (0, 5)
 
 
-def test_readers_and_attempts_of_one_process_do_not_conflict() -> None:
-    told = case("0a? 0a+7 1a? 1a+8 0a? 0a+9 1a?:x 1a+10")
-    mine, other, again, elsewhere = attempts(told)
-    assert conflict(mine, other)
-    assert not conflict(mine, again)
-    assert not conflict(mine, elsewhere)
+def test_attempts_of_one_process_conflict_unless_its_lock_may_let_it_in_again() -> None:
+    words = "0a? 0a+7 1a? 1a+8 0a? 0a+9 1a?:x 1a+10"
+    again, reader = Terms(reenter=True), Terms(mode=Mode.SHARED)
+    for terms, promises, let_in in (
+        ((), {}, False),
+        ((again,), {}, True),
+        ((Terms(), again), {}, False),
+        ((), {"bound": "connection"}, True),
+        ((), {"bound": "session"}, False),
+        ((), {"bound": "none"}, False),
+    ):
+        mine, other, inner, elsewhere = attempts(
+            case(on(history(words), *terms), promises=promises)
+        )
+        assert conflict(mine, other) and not conflict(mine, elsewhere)
+        assert conflict(mine, inner) != let_in, (terms, promises)
+    mine, other, inner, _ = attempts(case(on(history(words), reader, reader)))
+    assert not conflict(mine, other) and not conflict(mine, inner)
+
+
+def test_a_client_that_asks_for_several_paths_is_one_owner_of_them() -> None:
+    for other, apart in (("/a", True), ("/a/b", False), ("/", False), ("/b", True)):
+        told = case(f"0a?:/a 0a+1 0a?:/a 0a+2 0a?:{other} 0a+3", promises={"subtrees": True})
+        assert conflict(*attempts(told)[:2]) == apart, other
+
+
+def test_a_release_without_effect_leaves_the_lock_held() -> None:
+    failed = first("0a? 0a+7 0r?@4 0r-")
+    assert (span(failed.certain), span(failed.contract)) == ((1, 4), (1, 10))
+    assert span(first("0a? 0a+7 0r?@4 0r~").contract) == (1, 4)
+    assert span(first("0a? 0a+7 0r?@4 0r- 0n?@6 0n+").proved) == (1, 6)
+    assert span(first("0a? 0a+7 0r?@4 0r- 0r?@6 0r+").contract) == (1, 6)
 
 
 def test_attempts_are_found_by_lock_and_by_identity() -> None:

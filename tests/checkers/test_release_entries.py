@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import itertools
 import random
+from dataclasses import replace
 
 import pytest
 
 from holdfast.checkers.properties import truthful_queries
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.operations import Terms
 from holdfast.harness.core.verdict import Finding, Verdict
 from tests.checkers.certified import told, verified
-from tests.checkers.shorthand import case, history
+from tests.checkers.shorthand import case, history, on
 
 TWICE = "0a? 0a+7 0a? 0a+7 "
 
 
 def findings(given: Case) -> list[Finding]:
-    """Those about entries, each of which the verifier has to accept."""
+    """Those about entries, each of which the verifier has to accept. Owners ask to re-enter."""
+    given = replace(given, history=on(given.history, Terms(reenter=True)))
     verdict = truthful_queries.check(given)
     outcome = verified(given, told(given, verdict))
     assert not outcome.refused

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.checkers.properties import token_order
+from holdfast.harness.core.case import History
+from holdfast.harness.core.operations import Terms
 from holdfast.harness.core.verdict import PropertyVerdict, Verdict
-from tests.checkers.shorthand import case
+from tests.checkers.shorthand import case, history, on
 
 
-def judged(text: str, **changes: Any) -> PropertyVerdict:
+def judged(text: History | str, **changes: Any) -> PropertyVerdict:
     """The verdict on a history."""
     return token_order.check(case(text, **changes))
 
@@ -63,8 +65,29 @@ def test_the_same_token_for_a_later_owner_convicts_in_any_case() -> None:
     assert kinds(judged(text, promises={"tokens_unique": False})) == ["token-repeated"]
 
 
-def test_an_owner_may_be_let_in_again_with_its_token() -> None:
-    assert kinds(judged("0a? 0a+7 0a? 0a+7")) == []
+def test_an_owner_may_be_let_in_again_with_its_token_if_it_asks_for_that() -> None:
+    twice = history("0a? 0a+7 0a? 0a+7")
+    assert kinds(judged(on(twice, Terms(reenter=True)))) == []
+    assert kinds(judged("0a? 0a+7 0a? 0a+7")) == ["token-repeated"]
+
+
+def test_a_token_is_not_granted_to_its_owner_again_after_its_release() -> None:
+    released = "0a? 0a+3 0r? 0r+ 0a? 0a+3 0r? 0r+ 1a? 1a+4"
+    assert kinds(judged(released)) == ["token-repeated"], "terms exclude re-entry"
+    for words, expected in (
+        (released, ["token-repeated"]),
+        (released.replace("0r+", "0r~", 1), []),
+        (f"0a? 0a~ {released}".replace("0.1", "0.2"), []),
+        ("0a? 0a+3 0a? 0a+3 0.1r? 0.1r+ 0a? 0a+3", []),
+        ("0a? 0a+3 0a? 0a+3 0.1r? 0.1r+ 0.2r? 0.2r+ 0a? 0a+3", ["token-repeated"]),
+        ("0a? 0a+3 0a? 0a+3 0.2r? 0.2r+ 0.1r? 0.1r! 0a? 0a+3", ["token-repeated"]),
+        ("0a? 0a+3 0r?@30 0r+ 0a?@40 0a+3", ["token-repeated"]),
+        ("0a? 0a+3 0a?@40 0a+3", []),
+    ):
+        told = on(history(words), Terms(reenter=True))
+        assert kinds(judged(told)) == expected, words
+        loose = {"tokens_unique": False, "keeps": {}}
+        assert kinds(judged(told, promises=loose)) == expected, words
 
 
 def test_locks_have_tokens_of_their_own() -> None:

@@ -125,3 +125,38 @@ def test_a_class_that_waits_or_starts_servers_is_refused(
     (folder / "mine.py").write_text(text)
     told = holdfast(capsys, "run", "--backend", "sim", "--system", "mine.py:Mine")
     assert told.code == 2 and why in told.err
+
+
+EARLY = """
+class Early:
+    tokens = "none"
+    held: dict = {}
+    def __init__(self, servers, options, now):
+        self.now = now
+    def acquire(self, lock, owner, lease):
+        holder, until = self.held.get(lock, ("", 0.0))
+        if holder not in ("", owner) and until > self.now():
+            return False
+        self.held[lock] = (owner, self.now() + lease / 10)
+        return True
+    def renew(self, lock, owner, lease):
+        return {told} or self.held.get(lock, ("", 0.0))[0] == owner
+    def release(self, lock, owner):
+        if self.held.get(lock, ("", 0.0))[0] != owner:
+            return {told}
+        del self.held[lock]
+        return True
+class Unproven(Early):
+    proves = False
+"""
+
+
+@pytest.mark.parametrize("name", ["Early", "Unproven"])
+@pytest.mark.parametrize("told", ["True", "False"])
+def test_a_lock_that_is_given_away_after_a_tenth_of_its_lease_is_reported(
+    capsys: Capture, folder: Path, name: str, told: str
+) -> None:
+    """Its owner is notified at its next renewal, or by nothing; its oks prove something, or not."""
+    (folder / "early.py").write_text(EARLY.replace("{told}", told))
+    rows = judged(capsys, f"early.py:{name}", 3, "--workload", "renewal")
+    assert rows["mutual-exclusion"]["verdict"] == "VIOLATED"

@@ -23,7 +23,7 @@ from holdfast.harness.core.verdict import (
     Verdict,
 )
 from holdfast.harness.history.reader import Recording
-from holdfast.harness.judging.judge import judge_case, meant, overall
+from holdfast.harness.judging.judge import OWNERS_ADMITTED, judge_case, meant, overall
 from holdfast.harness.judging.run_case import LONGEST_NS, case_of
 from holdfast.harness.plans.manifest import Manifest, RecordedChecker
 from holdfast.harness.runs.journal import FaultRow, Mark
@@ -239,6 +239,31 @@ def test_a_checker_that_crashes_leaves_its_property_unknown() -> None:
     found = judge_case(made, case(of=made), {MUTEX: crashes})
     said = "the checker crashed: ZeroDivisionError: n is 0; please report it"
     assert (found.verdict, found.exit_code, found.verdicts[0].reason) == (UNSURE, 3, said)
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "told"),
+    [
+        (Status.FAIL, "false-rejection", True),
+        (Status.FAIL, "spurious-refusal", False),
+        (Status.OK, "false-rejection", False),
+    ],
+)
+def test_a_refused_owner_is_told_in_a_run_that_does_not_ask_for_it(
+    answer: Status, kind: str, told: bool
+) -> None:
+    made = manifest([MUTEX])
+    served = recorded(*CALLS, (40, 41, Op.SERVED_WRITE, answer))
+    finding = Finding(kind=kind, sentence="", witnesses=(), lock="lock-1", t_ns=40)
+    found = judge_case(
+        made,
+        case(of=made, recording=served),
+        {
+            MUTEX: lambda _: verdict(MUTEX, HOLDS),
+            OWNERS_ADMITTED: lambda _: verdict(OWNERS_ADMITTED, VIOLATED, findings=(finding,)),
+        },
+    )
+    assert [row.property for row in found.verdicts] == [MUTEX, *[OWNERS_ADMITTED] * told]
 
 
 def test_a_run_whose_acquires_all_failed_says_that_instead_of_each_reason() -> None:

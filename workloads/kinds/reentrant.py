@@ -1,5 +1,7 @@
 """A reentrant lock: its holder may acquire it again, and the last release frees it.
 
+With `--set late_entry=1` an owner pauses before it enters again, about as long as its lease lasts.
+
 Asks: exclusion, stale and expired writes, token order, ownership, loss notification, liveness, and
     whether a release reports correctly that the lock is fully released
 Catches: an inner release that frees the lock or reports that, an owner that waits for itself
@@ -33,6 +35,10 @@ async def _enter(ctx: Context, shape: Shape, lock: str, deeper: int) -> None:
         return
     await ctx.renew(grant)
     await _write(ctx, shape, grant)
+    if shape.late_entry and deeper > 1:
+        # The service may end the lease late, or a new leader may have restarted it: then its owner
+        # is let in again after the time that it was promised.
+        await ctx.sleep(ctx.rng.randrange(ctx.lease_ns * 3 // 4, ctx.lease_ns * 3 // 2))
     if deeper > 1 and ctx.running:
         await _enter(ctx, shape, lock, deeper - 1)
         await _write(ctx, shape, grant)

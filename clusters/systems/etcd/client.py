@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from holdfast.clusters.systems.background import Background
 from holdfast.clusters.systems.etcd import PORT
@@ -163,6 +163,7 @@ class EtcdClient:
             answer = Answer(outcome=Status.OK)
         if self._rpc or answer.outcome not in (Status.OK, Status.NOT_OWNER):
             self._background.start(self._end(lease))
+            answer = _ending(answer)
         return answer
 
     async def _give_back(self, grant: Grant) -> Answer:
@@ -183,7 +184,7 @@ class EtcdClient:
             said = await self._ask("/v3/kv/txn", body, self._until(self._call_s), again=False)
         except (NotSent, NoAnswer, Refused) as error:
             self._background.start(self._end(lease))
-            return _meant(error)
+            return _ending(_meant(error))
         if not said.get("succeeded"):
             return Answer(outcome=Status.NOT_OWNER, error="the key is gone, or another attempt's")
         self._spare = lease
@@ -386,6 +387,12 @@ def _granted(said: Body, lease: Lease) -> Answer:
     """A grant. The revision of a transaction that wrote the key is the key's create revision."""
     token = number(said["header"], "revision")
     return Answer(outcome=Status.OK, token=token, ttl_ns=lease.ttl_s * SECOND)
+
+
+def _ending(answer: Answer) -> Answer:
+    """The answer to a release whose lease is revoked besides: even if the request was rejected, or
+    never sent, the hold ends soon."""
+    return replace(answer, outcome=Status.INFO) if answer.outcome is Status.FAIL else answer
 
 
 def _meant(error: Exception) -> Answer:

@@ -18,6 +18,7 @@ from holdfast.harness.core.case import Case, Checker
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.verdict import PropertyVerdict, Verdict
+from holdfast.harness.judging.judge import OWNERS_ADMITTED
 from holdfast.harness.plans.manifest import Manifest, RecordedChecker
 from holdfast.harness.plans.plan import FILE, suggest
 
@@ -39,7 +40,8 @@ def named(names: Sequence[str]) -> dict[str, tuple[str, UserChecker]]:
 def with_named(
     manifest: Manifest, names: Sequence[str], own: Path | None = None
 ) -> tuple[Manifest, dict[str, Checker]]:
-    """The manifest with the properties of further checkers, and a checker for each that it asks.
+    """The manifest with the properties of further checkers, and a checker for each that it asks,
+    and for the one that is judged wherever a resource refused an owner.
 
     A checker that is neither built in nor named nor installed is replaced by one that says so;
     own: the run's folder of copies, which that reason names.
@@ -60,6 +62,7 @@ def with_named(
             checkers[prop] = _installed(prop, recorded[prop]) or _absent(prop, recorded[prop], own)
         else:
             raise UsageError(f"manifest.json: no checker for {prop} in this version")
+    checkers.setdefault(OWNERS_ADMITTED, load(catalogue.CHECKERS[OWNERS_ADMITTED]))
     return replace(manifest, asks=asks, checkers=recorded), checkers
 
 

@@ -94,7 +94,13 @@ def draw(seed: int, system: str, nodes: int, given: Mapping[str, str], workload:
         nodes=rng.choice((3, 3, 3, 5)) if nodes > 1 else nodes,
         clients=rng.randint(2, 6),
         locks=max(rng.choice((1, 1, 1, 2, 3)), 2 if workload == "many-locks" else 1),
-        options={**options, **_first_lease(seed, workload), **_checks(seed), **given},
+        options={
+            **options,
+            **_first_lease(seed, workload),
+            **_late_entry(seed, workload),
+            **_checks(seed),
+            **given,
+        },
         nemeses=(
             *_faults(rng, lease_ns, whole=whole),
             *(_deaths(rng) if workload in OF_USE else ()),
@@ -183,6 +189,14 @@ def _first_lease(seed: int, workload: str) -> dict[str, str]:
     rng = stream(seed, "swarm first lease")
     first = workload == "critical-section" and rng.randrange(4) == 0
     return {"one_lease": "1"} if first else {}
+
+
+def _late_entry(seed: int, workload: str) -> dict[str, str]:
+    """In half of these seeds owners enter again about when their leases end. A stream of its own,
+    as above."""
+    rng = stream(seed, "swarm late entry")
+    late = workload == "reentrant" and rng.randrange(2) == 0
+    return {"late_entry": "1"} if late else {}
 
 
 def _checks(seed: int) -> dict[str, str]:

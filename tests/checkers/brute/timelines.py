@@ -87,7 +87,8 @@ def _fit(a: Asked, held_a: Hold | None, b: Asked, held_b: Hold | None, rules: Ru
     if held_a is None or held_b is None:
         return True
     a_first, b_first = held_a[1] <= held_b[0], held_b[1] <= held_a[0]
-    if a.process == b.process:
+    if a.process == b.process and rules.bound == "connection":
+        # Its session owns the lock, and is let in again; nobody here asks for that otherwise.
         a_first, b_first = held_a[0] <= held_b[0], held_b[0] <= held_a[0]
     if rules.ordered and NO_TOKEN not in (a.token, b.token):
         return a_first if a.token < b.token else b_first

@@ -13,7 +13,7 @@ from holdfast.harness.core.case import MERGED_DTYPE, Case, History, Window
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.fault_traits import BEFORE
 from holdfast.harness.core.job_keys import job_key
-from holdfast.harness.core.operations import NO_TOKEN, Op, Status, attempt_id, carried
+from holdfast.harness.core.operations import NO_TOKEN, Mode, Op, Status, Terms, attempt_id, carried
 from holdfast.harness.core.starved import DELAY, Starved
 from holdfast.harness.core.verdict import PROPERTIES
 from tests.checkers.correct_services.kinds import MS, Service
@@ -35,6 +35,7 @@ MOST_CLIENTS = 6
 """Numbers that one history takes: its clients, an operator and the probe."""
 WORDS = ("", "expired", "revoked", "session", "closed")
 JOBS = 3
+DEEPEST = 3
 
 
 @dataclass(slots=True)
@@ -53,6 +54,7 @@ def owner(client: Client, service: Service, limit: int) -> Program:
         if world.now > BUSY_NS:
             break
         lock = rng.choice((1, 2)) if service.pair else 1
+        lock = rng.choice((1, 2, 3)) if service.subtrees else lock
         attempt, status = yield from _ask(client, service, limit, Op.ACQUIRE, lock)
         if status is Status.OK:
             yield from _section(client, service, attempt)
@@ -64,7 +66,14 @@ def owner(client: Client, service: Service, limit: int) -> Program:
         world.server.hang_up(client.session, "closed")
 
 
-def _ask(client: Client, service: Service, limit: int, op: Op, lock: int) -> Any:
+def _ask(
+    client: Client,
+    service: Service,
+    limit: int,
+    op: Op,
+    lock: int,
+    terms: Terms | None = None,
+) -> Any:
     rng = client.world.rng
     if service.bound in ("session", "connection") and not client.session:
         yield from _connect(client, service)
@@ -72,7 +81,7 @@ def _ask(client: Client, service: Service, limit: int, op: Op, lock: int) -> Any
     attempt = attempt_id(client.process, client.attempts)
     if op is Op.ACQUIRE and rng.random() < (0.2 if service.queued else 0.7):
         op = Op.TRY
-    terms = terms_of(service, rng, limit)
+    terms = terms or terms_of(service, rng, limit)
     wait = 0 if op is Op.TRY else rng.choice((SECOND, 4 * SECOND, 8 * SECOND))
     if op is Op.PROBE:
         wait = 30 * SECOND
@@ -130,9 +139,9 @@ def _curious(client: Client, attempt: int, lock: int) -> Program:
         yield client.call(op, key=lock, **own), ANSWER_NS
 
 
-def _section(client: Client, service: Service, attempt: int) -> Any:
+def _section(client: Client, service: Service, attempt: int, depth: int = 1) -> Any:
     """What an owner does: it renews, writes, sleeps too long; and gives the lock back, or not."""
-    rng = client.world.rng
+    world, rng = client.world, client.world.rng
     row = next(r for r in client.rows if r["attempt"] == attempt)
     lock, token = row["key"], row["token"]
     version, sure = -1, True
@@ -156,15 +165,29 @@ def _section(client: Client, service: Service, attempt: int) -> Any:
             act < 0.75
             and service.resource
             and sure
+            and not (service.reenters and client.unsure)
             and (service.careless or attempt not in client.over)
         ):
             version, sure = yield from _use(client, service, attempt, token, lock, version, shared)
+            # Its token stays valid if it comes in again: a late write of its own would be accepted.
+            client.unsure |= not sure
         elif act < 0.9:
             yield rng.randrange(10 * MS, 600 * MS)
         else:
             yield rng.randrange(600 * MS, 4 * SECOND)
         if attempt in client.over and rng.random() < 0.7:
             break
+    if service.reenters and depth < DEEPEST and rng.random() < 0.6:
+        yield from _again(client, service, lock, depth)
+    if service.downgrades and not shared and rng.random() < 0.6:
+        yield from _downgraded(client, service, attempt, lock)
+        return
+    if service.unsent and rng.random() < 0.2:
+        row = client.note(Op.RELEASE, attempt=attempt, key=lock, token=token)
+        yield rng.randrange(10 * MS)
+        row["t_ret"], row["status"] = world.now, Status.FAIL
+        if rng.random() < 0.5:
+            return
     fate = rng.random()
     if fate < 0.1 and service.bound in ("lease", "session"):
         return
@@ -175,6 +198,28 @@ def _section(client: Client, service: Service, attempt: int) -> Any:
         Status.NOT_OWNER,
     ):
         yield client.call(Op.RELEASE, attempt=attempt, key=lock, token=token), ANSWER_NS
+
+
+def _again(client: Client, service: Service, lock: int, depth: int) -> Any:
+    """Comes in again, also after the end of its lease, which the service may not have noticed."""
+    rng = client.world.rng
+    yield rng.choice((rng.randrange(300 * MS), rng.randrange(SECOND, 5 * SECOND)))
+    inner, status = yield from _ask(client, service, 1, Op.ACQUIRE, lock)
+    if status is Status.OK:
+        yield from _section(client, service, inner, depth + 1)
+    elif status is Status.INFO and rng.random() < 0.5:
+        yield client.call(Op.RELEASE, attempt=inner, key=lock), ANSWER_NS
+
+
+def _downgraded(client: Client, service: Service, attempt: int, lock: int) -> Any:
+    """Shares what it held alone, gives the exclusive hold back and later the shared one."""
+    rng = client.world.rng
+    own = Terms(mode=Mode.SHARED)
+    shared, status = yield from _ask(client, service, 1, Op.ACQUIRE, lock, own)
+    yield client.call(Op.RELEASE, attempt=attempt, key=lock), ANSWER_NS
+    if status is not Status.FAIL:
+        yield rng.randrange(10 * MS, 2 * SECOND)
+        yield client.call(Op.RELEASE, attempt=shared, key=lock), ANSWER_NS
 
 
 def _use(
@@ -237,6 +282,7 @@ def tell(service: Service, seed: str, faults: Faults, number: int) -> World:
         _befall(client, service)
         client.run(owner(client, service, limit))
     by_hand = service.bound in ("lease", "session") and not service.pair
+    by_hand &= not (service.reenters or service.subtrees)
     # A lock-delay is not judged in a run in which an operator freed a lock.
     if by_hand and not service.delay_ns and rng.random() < 0.15:
         there = Client(world, 5, f"c{world.first + 5}")
@@ -286,6 +332,8 @@ def case_of(service: Service, worlds: Sequence[World], faults: Faults) -> Case:
     strings, rows, writers = list(WORDS), list[Row](), list[str]()
     for n, world in enumerate(worlds):
         names = {1: f"lock {n}", 2: f"other {n}"}
+        if service.subtrees:
+            names = {1: f"/lock {n}", 2: f"/lock {n}/a", 3: f"/lock {n}/b"}
         names |= {10 + job: job_key(f"lock {n}", job) for job in range(JOBS)}
         base = len(strings)
         place = {key: base + at for at, key in enumerate(names)} | {0: 0}

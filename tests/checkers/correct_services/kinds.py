@@ -25,6 +25,12 @@ class Service:
     jobs      owners do jobs, one key of the resource for each
     queries   clients ask who holds, and where they stand
     careless  owners write on without a look whether they were notified of a loss
+    reenters  its holder is let in again, with its token, whatever waits
+    late_ns   how late it ends a lease, or lets its owner in again after the end
+    downgrades   who holds alone may share the lock next, and then give the exclusive hold back
+    subtrees  a lock covers two more, whose names are below its own
+    unsent    now and then a release cannot be sent: it has certainly no effect
+    says_little  a release is answered ok whoever holds
     """
 
     name: str
@@ -41,6 +47,12 @@ class Service:
     jobs: bool = False
     queries: bool = False
     careless: bool = False
+    reenters: bool = False
+    late_ns: int = 0
+    downgrades: bool = False
+    subtrees: bool = False
+    unsent: bool = False
+    says_little: bool = False
 
     def promises(self) -> Promises:
         """What it keeps under any fault: all, but for what only its resource could."""
@@ -50,6 +62,9 @@ class Service:
             kept.discard("no-expired-write")
         if self.resource == "unfenced":
             kept -= {"no-stale-write", "no-lost-update"}
+        if self.says_little:
+            # Its ok to anybody's release is no ownership.
+            kept.discard("ownership")
         if not self.jobs:
             kept.discard("exactly-once-job")
         if not self.queued:
@@ -57,9 +72,9 @@ class Service:
         return Promises(
             purpose="correctness",
             bound=self.bound,
-            renew_proves=not self.upsert,
-            release_proves=not self.upsert,
-            release_once=True,
+            renew_proves=not self.upsert and not self.says_little,
+            release_proves=not self.upsert and not self.says_little,
+            release_once=not self.says_little,
             slip_ns=self.slip_ns,
             drift_ppm=self.drift_ppm,
             tokens="ordered",
@@ -71,6 +86,7 @@ class Service:
             sheet={},
             delay_ns=self.delay_ns,
             reasons=True,
+            subtrees=self.subtrees,
         )
 
 
@@ -101,4 +117,36 @@ SERVICES = (
     Service(name="semaphore", sharing="semaphore", slip_ns=20 * MS),
     Service(name="pair", pair=True, resource="guarded"),
     Service(name="jobs", jobs=True, resource="guarded", drift_ppm=5_000),
+    Service(
+        name="reentrant",
+        reenters=True,
+        late_ns=2 * SECOND,
+        resource="guarded",
+        queries=True,
+        careless=True,
+        unsent=True,
+    ),
+    Service(
+        name="reentrant, several hosts",
+        reenters=True,
+        late_ns=SECOND,
+        resource="fenced",
+        error_ns=30 * MS,
+        slip_ns=40 * MS,
+        unsent=True,
+    ),
+    Service(name="reentrant session", bound="session", reenters=True, resource="guarded"),
+    Service(
+        name="downgrades", sharing="read-write", downgrades=True, resource="guarded", unsent=True
+    ),
+    Service(name="paths", sharing="read-write", subtrees=True, unsent=True, drift_ppm=10_000),
+    Service(
+        name="lock-delay, says little",
+        bound="session",
+        queued=False,
+        delay_ns=4 * SECOND,
+        says_little=True,
+    ),
+    Service(name="lease, lock-delay", queued=False, delay_ns=SECOND, drift_ppm=10_000),
+    Service(name="lease, unsent releases", queued=False, resource="guarded", unsent=True),
 )

@@ -311,6 +311,61 @@ def early_grant(hand: Hand) -> None:
     hand.granted(hand.b)
 
 
+AGAIN = Terms(reenter=True)
+
+
+def same_token_again(hand: Hand) -> None:
+    first = hand.granted(hand.a)
+    hand.released(hand.a, first)
+    hand.granted(hand.a, hand.token)
+
+
+def reentered_after_the_end(hand: Hand) -> None:
+    """Who may re-enter comes in twice and leaves twice; then it is granted the same token again."""
+    first, token = hand.granted(hand.a, terms=AGAIN), hand.token
+    inner = hand.granted(hand.a, token, terms=AGAIN)
+    for entry in hand.rng.sample((first, inner), 2):
+        hand.released(hand.a, entry)
+    hand.granted(hand.a, token, terms=AGAIN)
+
+
+def grant_after_no_release(hand: Hand) -> None:
+    first = hand.granted(hand.a)
+    hand.call(hand.a, Op.RELEASE, Status.FAIL, attempt=first)
+    hand.granted(hand.b)
+
+
+def proof_after_no_release(hand: Hand) -> None:
+    first = hand.granted(hand.a)
+    hand.call(hand.a, Op.RELEASE, Status.FAIL, attempt=first)
+    hand.granted(hand.b)
+    hand.released(hand.a, first)
+
+
+def granted_to_its_holder(hand: Hand) -> None:
+    hand.granted(hand.a)
+    hand.granted(hand.a)
+
+
+def proved_to_its_holder(hand: Hand) -> None:
+    first = hand.granted(hand.a)
+    hand.granted(hand.a)
+    hand.released(hand.a, first)
+
+
+def whole_tree_beside_a_path(hand: Hand) -> None:
+    """Of keys 1 and 2 the first is "/", in `rooted`."""
+    first, second = hand.rng.sample((1, 2), 2)
+    hand.granted(hand.a, key=first)
+    hand.granted(hand.b, key=second)
+
+
+def early_grant_of_a_lease(hand: Hand) -> None:
+    hand.granted(hand.a)
+    hand.step(TTL_NS)
+    hand.granted(hand.b)
+
+
 def multi_lock_deadlock(hand: Hand) -> None:
     mine, its = hand.granted(hand.a, key=1), hand.granted(hand.b, key=2)
     waits = []
@@ -368,9 +423,22 @@ PLANTS: dict[str, Plant] = {
     "deadlock": Plant("queue", "deadlock-freedom", deadlock),
     "overtaken": Plant("queue", "bounded-bypass", overtaken),
     "false-answer": Plant("queue", "truthful-queries", false_answer),
+    "token-repeated: to its owner": Plant("lease", "token-order", same_token_again),
+    "token-repeated: in the end": Plant("reentrant", "token-order", reentered_after_the_end),
+    "broken-lease: no release": Plant("lease", "mutual-exclusion", grant_after_no_release),
+    "double-holder: no release": Plant(
+        "until released", "mutual-exclusion", grant_after_no_release
+    ),
+    "double-grant: no release": Plant("lease", "mutual-exclusion", proof_after_no_release),
+    "broken-lease: to its holder": Plant("lease", "mutual-exclusion", granted_to_its_holder),
+    "double-grant: to its holder": Plant("queue", "mutual-exclusion", proved_to_its_holder),
+    "broken-lease: in a tree": Plant("paths", "mutual-exclusion", whole_tree_beside_a_path),
+    "early-grant: of a lease": Plant(
+        "lease, lock-delay", "mutual-exclusion", early_grant_of_a_lease
+    ),
     "multi-lock-deadlock": Plant("pair", "no-multi-lock-deadlock", multi_lock_deadlock),
 }
-"""Kind of finding -> how it comes about."""
+"""Kind of finding, and which of several -> how it comes about."""
 
 
 EXCUSED_BY_UNKNOWN = frozenset({"spurious-refusal", "false-answer", "orphan", "deadlock"})

@@ -140,6 +140,8 @@ class Server:
 
     def lease(self, hold: Hold) -> None:
         hold.over_ns = self.world.now + self.lasts(hold.ttl_ns)
+        if self.world.service.late_ns and self.world.rng.random() < 0.6:
+            hold.over_ns += self.world.rng.randrange(self.world.service.late_ns)
         self.world.at(hold.over_ns, lambda: self.expired(hold))
 
     def expired(self, hold: Hold) -> None:
@@ -177,10 +179,24 @@ class Server:
         client.learns(lambda: client.lost(hold, why))
         self.serve()
 
+    def met(self, a: int, b: int) -> bool:
+        """Whether two locks exclude each other: one is the other, or covers it."""
+        return a == b or (self.world.service.subtrees and 1 in (a, b))
+
+    def own(self, one: Hold) -> Hold | None:
+        """What its client holds already, if it may be let in to that: it alone holds the lock, and
+        asks to re-enter, or to share what it has for itself."""
+        service = self.world.service
+        others = [hold for hold in self.holds if hold.lock == one.lock]
+        again = service.reenters and one.asked.row["op"] & 1
+        again = again or (service.downgrades and one.mode == Mode.SHARED)
+        mine = bool(others) and all(hold.process == one.process for hold in others)
+        return others[0] if again and mine else None
+
     def fits(self, one: Hold) -> bool:
         if self.world.now < self.shut_until.get(one.lock, 0):
             return False
-        others = [hold for hold in self.holds if hold.lock == one.lock]
+        others = [hold for hold in self.holds if self.met(hold.lock, one.lock)]
         if one.mode == Mode.PERMITS:
             return one.permits + sum(hold.permits for hold in others) <= one.limit
         shared = one.mode == Mode.SHARED
@@ -189,21 +205,27 @@ class Server:
     def serve(self) -> None:
         """Grants to those who stand first, as long as there is room."""
         kept = list[Hold]()
-        shut = set[int]()
+        shut = list[int]()
         for one in self.queue if self.world.up() else ():
             if one.over_ns <= self.world.now:
                 one.asked.client.answer(one.asked, (Status.FAIL, {}))
-            elif one.lock not in shut and self.fits(one):
+            elif self.own(one) or (
+                not any(self.met(one.lock, lock) for lock in shut) and self.fits(one)
+            ):
                 self.grant(one)
             else:
-                shut.add(one.lock)
+                shut.append(one.lock)
                 kept.append(one)
         if self.world.up():
             self.queue = kept
 
     def grant(self, one: Hold) -> None:
-        self.newest += self.world.rng.choice((1, 1, 3))
-        one.token, one.over_ns = self.newest, NEVER
+        if held := self.own(one):
+            one.token = held.token
+        else:
+            self.newest += self.world.rng.choice((1, 1, 3))
+            one.token = self.newest
+        one.over_ns = NEVER
         self.holds.append(one)
         if self.world.service.bound == "lease":
             self.lease(one)
@@ -249,8 +271,8 @@ class Server:
             permits=values["permits"], limit=values["limit"], ttl_ns=row["arg"],
             session=values["session"], asked=request,
         )  # fmt: skip
-        waits = any(other.lock == one.lock for other in self.queue)
-        if self.fits(one) and not waits:
+        waits = any(self.met(other.lock, one.lock) for other in self.queue)
+        if self.own(one) or (self.fits(one) and not waits):
             self.grant(one)
             return None
         if op is Op.TRY or not world.service.queued:
@@ -304,11 +326,13 @@ class Server:
         if op is Op.RENEW and mine is None and self.revived(request):
             return Status.OK, {"res": row["arg"]}
         if mine is None:
-            return Status.NOT_OWNER, {}
+            little = self.world.service.says_little and op is Op.RELEASE
+            return (Status.OK if little else Status.NOT_OWNER), {}
         if op is Op.RELEASE:
             self.holds.remove(mine)
+            left = sum(h.process == mine.process and h.lock == key for h in self.holds)
             self.serve()
-            return Status.OK, {}
+            return Status.OK, {"res": left + 1} if self.world.service.reenters else {}
         mine.renewals += 1
         if self.world.service.bound == "lease":
             mine.ttl_ns = row["arg"]
@@ -381,7 +405,7 @@ class Client:
         self.over = set[int]()
         self.attempts = 0
         self.session = 0
-        self.finished = False
+        self.finished = self.unsure = False
         self.holds: dict[int, Hold] = {}
         world.clients.append(self)
 
@@ -519,4 +543,4 @@ def terms_of(service: Service, rng: random.Random, limit: int) -> Terms:
     if service.sharing == "semaphore":
         return Terms(mode=Mode.PERMITS, permits=rng.randint(1, limit), limit=limit)
     shared = service.sharing == "read-write" and rng.random() < 0.6
-    return Terms(mode=Mode.SHARED if shared else Mode.EXCLUSIVE)
+    return Terms(mode=Mode.SHARED if shared else Mode.EXCLUSIVE, reenter=service.reenters)

@@ -24,6 +24,7 @@ TURNS = "0a? 0a+1 1a? 1Q {one} 0r? 0r+ 1a+2 {other} 1r? 1r+"
 DONE = "0d?:db#0 0D 0d+=0 0w?:db#0=0 0S 0w+=1"
 DIED = "0h?@0 0h+/5@0.1 0a?@0.2 {}0a+1@0.3 1h?@0.4 1h+/5@0.5 {}1a+2@8.8 1r?@20 1r+@20.1"
 DELAYED = {"bound": "session", "delay_ns": 4 * SECOND}
+AFTER_LEASE = {"delay_ns": 4 * SECOND}
 FREED = "0a?@0 0a+1@1 1a?@1.5 0r?@2 0r+@3 1a+2@4 1r?@5 1r+@6 "
 CIRCLE = (
     "0a?:x/60 0a+1:x/60 1a?:y/60 1a+2:y/60 0a?:y 0Q:y 1a?:x 1Q:x 1a-:x@20 1.1r?:y@20.2"
@@ -96,10 +97,15 @@ TWICE = "0a? 0a+7 0a? 0a+7 "
 SPECIMENS = (
     _of("double-grant", EXCLUSION, "0a? 0a+7 1a? 1a+8 0n? 0n+"),
     _of("broken-lease", EXCLUSION, "0a? 0a+7 1a? 1a+8"),
+    _of("double-grant", EXCLUSION, "0a? 0a+7 0a? 0a+8 0.1n? 0.1n+"),
+    _of("broken-lease", EXCLUSION, "0a? 0a+7 0r? 0r- 1a? 1a+8"),
     _of("double-holder", EXCLUSION, "0a? 0a+7 1a? 1a+8 0r? 0r+", bound="none", **NOBODY),
+    _of("double-holder", EXCLUSION, "0a? 0a+7 0r? 0r- 1a? 1a+8", bound="none", **NOBODY),
     _of("double-grant", EXCLUSION, "0a? 1a? 1a+8 0n? 0n+7 1n? 1n+ 0n? 0n+7"),
     _of("dead-grant", EXCLUSION, "0a? 0L 1a?@5 1a+7 1r? 1r+ 0a+8"),
     _of("early-grant/time", EXCLUSION, DIED.format("", "1a?@6 "), **DELAYED),
+    _of("early-grant/time", EXCLUSION, "0a? 0a+7 0C@3 1a?@11 1a+8@11.5", **AFTER_LEASE),
+    _of("early-grant/time", EXCLUSION, "0a? 0a+7 0r?@2 0r-@3 1a?@11 1a+8@11.5", **AFTER_LEASE),
     _of("early-grant/tokens", EXCLUSION, DIED.format("1a?@0.25 ", ""), **DELAYED),
     _of("over-admission", EXCLUSION, "0a? 0a+7 1a? 1a+8 0n? 0n+ 1n? 1n+", TWO, TWO),
     _of("broken-lease/permits", EXCLUSION, "0a? 0a+7 1a? 1a+8 2a? 2a+9", TWO, ONE, ONE),
@@ -120,6 +126,8 @@ SPECIMENS = (
     ),
     _of("token-repeated/unique", "token-order", "0a? 0a+7 0r? 0r+ 1a? 1a+7"),
     _of("token-repeated/order", "token-order", "0a? 0a+7 0r? 0r+ 1a? 1a+7", tokens_unique=False),
+    _of("token-repeated/unique", "token-order", "0a? 0a+7 0r? 0r+ 0a? 0a+7"),
+    _of("token-repeated/anew", "token-order", "0a? 0a+7 0r? 0r+ 0a? 0a+7", Terms(reenter=True)),
     _of(
         "stale-accepted-write/time",
         "no-stale-write",

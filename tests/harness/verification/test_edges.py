@@ -19,7 +19,7 @@ from holdfast.checkers.facts.fault_windows import stops_a_minority
 from holdfast.checkers.facts.stalls import _disturbed, longest_ns
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.core.operations import Op, Status, Terms
 from holdfast.harness.core.verdict import PropertyVerdict, Verdict
 from holdfast.harness.verification.conditions import Conditions, Row
 from holdfast.harness.verification.recorded_rows import SERVED, Rows, Writer, starved_spans
@@ -28,7 +28,7 @@ from holdfast.harness.verification.waiting import Waits
 from tests.checkers.certified import ROW_DTYPE, recorded, verified
 from tests.checkers.certified import told as told_of
 from tests.checkers.faults import window
-from tests.checkers.shorthand import case, history
+from tests.checkers.shorthand import case, history, on
 
 
 @pytest.mark.parametrize(
@@ -165,10 +165,20 @@ def test_only_spans_of_other_hosts_are_widened(tmp_path: Path) -> None:
     assert [one.from_ns for one in starved_spans(tmp_path)] == [10, 10]
 
 
-@pytest.mark.parametrize(("second", "wrong"), [(0, False), (1, True)])
-def test_one_token_of_two_owners_is_no_order_of_tokens(second: int, wrong: bool) -> None:
-    words = f"0a? 0a+7 0r? 0r+ {second}a? {second}a+7 {second}r? {second}r+"
-    given = case(words, promises={"tokens_unique": False})
+@pytest.mark.parametrize(
+    ("words", "terms", "wrong"),
+    [
+        ("0a? 0a+7 0a? 0a+7 0r? 0r+", Terms(reenter=True), False),
+        ("0a? 0a+7 0r? 0r~ 0a? 0a+7 0r? 0r+", Terms(reenter=True), False),
+        ("0a? 0a+7 0r? 0r+ 0a? 0a+7 0r? 0r+", Terms(reenter=True), True),
+        ("0a? 0a+7 0r? 0r+ 0a? 0a+7 0r? 0r+", Terms(), True),
+        ("0a? 0a+7 0r? 0r+ 1a? 1a+7 1r? 1r+", Terms(reenter=True), True),
+    ],
+)
+def test_one_token_of_two_owners_is_no_order_of_tokens(
+    words: str, terms: Terms, wrong: bool
+) -> None:
+    given = case(on(history(words), terms), promises={"tokens_unique": False})
     asked = tuple(np.flatnonzero(given.history.rows["f"] == Op.ACQUIRE).tolist())
     verdict = PropertyVerdict(
         property="token-order",

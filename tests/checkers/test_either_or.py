@@ -1,0 +1,82 @@
+"""What is proved as "one of two", and no property may drop because it may be the other's fault.
+
+A lock that sets its key and draws its token in two requests: a client that is stopped between the
+two draws a larger token than the rightful owner's, and writes with it.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.checkers.properties import (
+    mutual_exclusion,
+    no_false_rejection,
+    no_stale_write,
+    token_order,
+)
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.verdict import Verdict
+from tests.checkers.shorthand import case
+
+TWO_REQUESTS = (
+    "2a?/{lease}@0 0a?/{lease}@1 0a+18/{lease}@1.5 0n?/{lease}@2 0n+/{lease}@2.1 0w?@2.2"
+    " 0S+@2.3 0w+@2.4 2a+19/{lease}@3 2w?@3.02 2S+@3.04 2w+@3.06 0w?@3.1 0S-@3.2 0w-@3.3"
+    " 0r?@4 0r+@4.1"
+    " 1a?/{lease}@9 1a+20/{lease}@9.5 1r?@10 1r+@10.1"
+)
+BOTH = "out of order, or"
+
+
+def made(proves: bool, *kept: str) -> Case:
+    """The report in few words. Proved by its ok release, or promised by its lease."""
+    said = dict.fromkeys(("renew_proves", "release_proves", "release_once"), proves)
+    lease = 1.0 if proves else 1.4
+    keeps = dict.fromkeys(kept, ("any",))
+    return case(TWO_REQUESTS.replace("{lease}", f"{lease}"), promises={**said, "keeps": keeps})
+
+
+@pytest.mark.parametrize("proves", [True, False])
+def test_where_both_are_promised_it_is_a_violation_that_names_both(proves: bool) -> None:
+    verdict = token_order.check(made(proves, "token-order", "mutual-exclusion"))
+    assert verdict.verdict is Verdict.VIOLATED
+    (finding,) = verdict.findings
+    assert finding.sentence.endswith(": its token is out of order, or both held at once")
+
+
+@pytest.mark.parametrize("proves", [True, False])
+@pytest.mark.parametrize("kept", ["token-order", "mutual-exclusion", ""])
+def test_where_one_is_promised_neither_holds(kept: str, proves: bool) -> None:
+    """And each says so in one sentence, whichever is promised."""
+    for check in (token_order.check, mutual_exclusion.check):
+        verdict = check(made(proves, *filter(None, [kept])))
+        assert verdict.verdict is not Verdict.HOLDS, kept
+        if verdict.verdict is Verdict.UNKNOWN:
+            assert BOTH in verdict.reason, verdict.reason
+
+
+@pytest.mark.parametrize("kept", ["token-order", "mutual-exclusion"])
+def test_tokens_that_are_out_of_order_for_certain_excuse_no_two_owners(kept: str) -> None:
+    """Unless that is promised, and told: where it is not, no other promise rests on it."""
+    before = "3a?@0 3a+30@0.1 3r?@0.2 3r+@0.3 "
+    words, keeps = before + TWO_REQUESTS.replace("{lease}", "1.0"), {kept: ("any",)}
+    given = case(words, promises={"keeps": keeps})
+    assert token_order.check(given).verdict is Verdict.VIOLATED
+    if kept == "mutual-exclusion":
+        verdict = mutual_exclusion.check(given)
+        assert verdict.verdict is Verdict.UNKNOWN and BOTH in verdict.reason, verdict.reason
+
+
+def test_a_write_with_the_larger_token_may_be_the_stale_one() -> None:
+    verdict = no_stale_write.check(made(True, "token-order", "mutual-exclusion"))
+    assert verdict.verdict is Verdict.UNKNOWN and "it is stale, or two held" in verdict.reason
+
+
+@pytest.mark.parametrize("proves", [True, False])
+def test_a_resource_that_refuses_the_owner_inside_its_hold_is_told(proves: bool) -> None:
+    verdict = no_false_rejection.check(made(proves))
+    assert [finding.kind for finding in verdict.findings] == ["false-rejection"]
+
+
+def test_locks_whose_tokens_mean_nothing_are_not_disputed() -> None:
+    given = case(TWO_REQUESTS.replace("{lease}", "1.0"), promises={"tokens": "unordered"})
+    assert BOTH not in mutual_exclusion.check(given).reason
