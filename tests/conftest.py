@@ -9,9 +9,18 @@ from collections.abc import Generator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from holdfast.harness.core import inherited_signals
+from tests import left_behind
+
 # No test depends on how fast the machine is: neither an example nor the making of one is timed.
 settings.register_profile("holdfast", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("holdfast")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Whoever starts the tests may ignore signals that end servers: nohup, `&` in a script."""
+    inherited_signals.end_here()
+    config.pluginmanager.register(left_behind)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -12,6 +12,7 @@ import platform
 import re
 import select
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -154,7 +155,10 @@ def installed(
     progress  what to tell of a line of its output, "" for nothing
     """
     try:
-        process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        # In a session of its own: under nohup, the end of our terminal must not end it.
+        process = subprocess.Popen(
+            argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+        )
     except OSError as error:
         return False, str(error)
     assert process.stdout is not None
@@ -173,7 +177,8 @@ def installed(
                 if text:
                     tell(text)
     finally:
-        process.kill()
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         process.stdout.close()
 

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from holdfast.harness.client.agent_link import AgentLink
 from holdfast.harness.client.self_faults import OrderingAgent
+from holdfast.harness.core import inherited_signals
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import AgentLost, EnvironmentFailed, HoldfastError
 from holdfast.harness.core.json_value import Json
@@ -418,6 +419,7 @@ async def _main(started: Callable[[], Run]) -> None:
 
 def main(argv: list[str]) -> int:
     """Exit code 0: a complete history; 130: stopped; else that of the error it printed."""
+    inherited_signals.end_here()
     run = RunDir(Path(argv[1]))
     manifest = run.read_manifest()
     starvation.begin(run.path, "driver")

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 
+from holdfast.harness.core import inherited_signals
 from holdfast.nemesis.agent.requests import Agent
 
 LONGEST_LINE = 1 << 20
@@ -21,6 +22,7 @@ LONGEST_LINE = 1 << 20
 
 def main() -> int:
     """Serves until the driver exits; 0 if everything could be healed, else 1."""
+    inherited_signals.end_here()
     with suppress(PermissionError):
         os.setsid()
     agent = Agent()

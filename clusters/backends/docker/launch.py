@@ -6,6 +6,17 @@ passed as text and runs with the node's own interpreter.
 
 import os
 import sys
+from signal import (
+    SIG_DFL,
+    SIG_SETMASK,
+    SIGHUP,
+    SIGINT,
+    SIGPIPE,
+    SIGQUIT,
+    SIGTERM,
+    pthread_sigmask,
+    signal,
+)
 
 NOT_RUN = 127
 
@@ -22,6 +33,10 @@ def main(argv: list[str]) -> None:
     source = os.open(os.devnull, os.O_RDONLY)
     for standard, taken in ((0, source), (1, sink), (2, sink)):
         os.dup2(taken, standard)
+    # An engine that was started in the background of a script passes on what it ignores.
+    for number in (SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE):
+        signal(number, SIG_DFL)
+    pthread_sigmask(SIG_SETMASK, ())
     try:
         os.execvpe(command[0], command, environ)
     except OSError as refused:

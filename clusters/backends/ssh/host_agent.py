@@ -34,6 +34,7 @@ from holdfast.clusters.backends.ssh.node_network import (
     network,
     search_path,
 )
+from holdfast.harness.core import inherited_signals
 from holdfast.harness.core.clock import now_ns
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.recording.phase import Phase
@@ -334,6 +335,7 @@ def say(answer: Mapping[str, Json]) -> None:
 
 def main(argv: list[str]) -> int:
     """Serves until the driver is gone; everything is undone on every exit path."""
+    inherited_signals.end_here()
     if argv[1] == "--sweep":
         print(json.dumps({"ended": sweep(Path(argv[3]), argv[2])}))  # noqa: T201
         return 0

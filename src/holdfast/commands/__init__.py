@@ -16,6 +16,7 @@ import click
 
 from holdfast import __version__
 from holdfast.commands.options import CONTEXT
+from holdfast.harness.core import inherited_signals
 from holdfast.harness.core.errors import EnvironmentFailed, HoldfastError
 from holdfast.harness.runs import registry
 
@@ -116,6 +117,7 @@ def crashed(error: Exception) -> str:
 
 def main(args: list[str] | None = None) -> object:
     """The program. Ends the process with the exit code of the command."""
+    inherited_signals.end_here()
     try:
         code = cli.main(args=args, prog_name="holdfast", standalone_mode=False)
     except click.exceptions.Abort:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from holdfast.commands.options import Command, Whole, setting
+from holdfast.harness.core import inherited_signals
 from holdfast.harness.core.errors import EnvironmentFailed, UsageError
 from holdfast.harness.runs.directory import RUNS
 
@@ -81,7 +82,7 @@ def _ends_on_interrupt(server: Server) -> threading.Event:
         threading.Thread(target=server.shutdown, daemon=True).start()
 
     main = threading.current_thread() is threading.main_thread()
-    if main and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+    if main and not inherited_signals.disregarded(signal.SIGINT):
         signal.signal(signal.SIGINT, ask)
     return asked
 

@@ -32,7 +32,7 @@ from holdfast.harness.campaigns import results
 from holdfast.harness.campaigns.results import Result
 from holdfast.harness.campaigns.spec import SWARM, Job
 from holdfast.harness.campaigns.stopping import Decided
-from holdfast.harness.core import extras
+from holdfast.harness.core import extras, inherited_signals
 from holdfast.harness.core.errors import EnvironmentFailed, HoldfastError, UsageError
 from holdfast.harness.core.loading import load
 from holdfast.harness.plans.plan import Plan
@@ -309,7 +309,7 @@ def executor(scheduler: str, processes: int) -> Iterator[tuple[Executor, int]]:
         return
     given = os.environ.get(seed_search.SAFE_PATH)
     # Its queues start a process too, so that the path is safe before the pool is made.
-    with seed_search.safe_path():
+    with seed_search.safe_path(), inherited_signals.passed_on():
         pool = ProcessPoolExecutor(
             processes, get_context("spawn"), initializer=_begin, initargs=(os.getpid(), given)
         )
@@ -329,6 +329,7 @@ def _begin(parent: int, safe_path: str | None) -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
+    inherited_signals.end_here()
     seed_search.warm()
 
 

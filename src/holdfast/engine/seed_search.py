@@ -18,6 +18,7 @@ from holdfast.catalogue.mutants import MUTANTS, Mutant
 from holdfast.engine import swarm
 from holdfast.engine.checkers import with_named
 from holdfast.engine.determinism import difference
+from holdfast.harness.core import inherited_signals
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.errors import EnvironmentFailed, HoldfastError
 from holdfast.harness.core.json_value import plain
@@ -381,6 +382,12 @@ def warm() -> None:
     gc.set_threshold(COLLECTED_AFTER)
 
 
+def _begin() -> None:
+    """Prepares a process of a pool."""
+    inherited_signals.end_here()
+    warm()
+
+
 @contextmanager
 def safe_path() -> Iterator[None]:
     """Pool processes that are spawned meanwhile do not have the current folder on sys.path.
@@ -427,7 +434,11 @@ def explore(
             if enough():
                 return
         return
-    with safe_path(), ProcessPoolExecutor(processes, initializer=warm) as pool:
+    with (
+        safe_path(),
+        inherited_signals.passed_on(),
+        ProcessPoolExecutor(processes, initializer=_begin) as pool,
+    ):
         yield from _in_pool(pool, seeds, act, 2 * processes, enough)
 
 
