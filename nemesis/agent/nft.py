@@ -98,12 +98,16 @@ class Namespace:
         try:
             self.run(CLEAR)
         finally:
-            if self._context:
-                library = _library()
-                assert library is not None
-                library.nft_ctx_free(self._context)
-            os.close(self._fd)
-            os.close(self._home)
+            self.forget()
+
+    def forget(self) -> None:
+        """Closes the namespace, and leaves what is in it."""
+        if self._context:
+            library = _library()
+            assert library is not None
+            library.nft_ctx_free(self._context)
+        os.close(self._fd)
+        os.close(self._home)
 
     def enter(self) -> None:
         """Moves the calling thread into this network namespace. Errors: NetworkFailed."""

@@ -43,6 +43,16 @@ def isolated(argv: list[str]) -> subprocess.Popen[bytes]:
     return process
 
 
+def nftables(pid: int, commands: str) -> str:
+    """What nftables answers to commands in the network of a process, by its library or its program:
+    a machine may have either alone, and the fault agent needs no more."""
+    network = nft.Namespace(pid)
+    try:
+        return network.run(commands)
+    finally:
+        network.forget()
+
+
 @contextmanager
 def nodes(count: int) -> Iterator[list[int]]:
     """Pids of `count` nodes that reach each other under their addresses."""
