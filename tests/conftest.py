@@ -9,7 +9,7 @@ from collections.abc import Generator
 import pytest
 from hypothesis import HealthCheck, settings
 
-from holdfast.harness.core import inherited_signals
+from holdfast.harness.runs import inherited_signals
 from tests import left_behind
 
 # No test depends on how fast the machine is: neither an example nor the making of one is timed.

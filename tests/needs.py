@@ -86,6 +86,14 @@ def tracing() -> None:
     unless(system_calls.unsupported())
 
 
+def tracing_of_others() -> None:
+    """Root that may trace the processes of other users, which it may not in a container of CI."""
+    root()
+    tracing()
+    if not system_calls.traces_others():
+        _missing("needs CAP_SYS_PTRACE, to trace processes of other users")
+
+
 def disks() -> None:
     """Disks of their own for servers: root, loop devices, ext4, a mount namespace."""
     unless(_disks())

@@ -16,6 +16,7 @@ AGENT = ("-S", "-P", "-m", "holdfast.nemesis.agent")
 WITHIN_S = 10
 REQUESTS = ("cut", "link", "pause", "kill", "set_clock", "syscall")
 """Requests of the fault agent that a host may not support."""
+DISK = "disk"
 SOURCES = Path(__file__).parents[3]
 """The folder that the package is imported from; not resolved: a checkout has links in it."""
 
@@ -23,6 +24,12 @@ SOURCES = Path(__file__).parents[3]
 def cut(prefix: Sequence[str] = ()) -> str | None:
     """Why the agent cannot drop packets between nodes, or None."""
     told = of_agent(prefix)["cut"]
+    return None if told is True else str(told)
+
+
+def disk(prefix: Sequence[str] = ()) -> str | None:
+    """Why the agent cannot give servers disks of their own, or None."""
+    told = of_agent(prefix)[DISK]
     return None if told is True else str(told)
 
 
@@ -45,8 +52,17 @@ def _asked(prefix: tuple[str, ...], path: str) -> Mapping[str, Json]:
             env={**os.environ, "PYTHONPATH": str(SOURCES), "PATH": path},
             timeout=WITHIN_S,
         )
+        if not done.stdout:
+            return _nothing(_last_line(done.stderr) or f"exit code {done.returncode}")
         told: dict[str, Json] = json.loads(done.stdout.splitlines()[0])["evidence"]
     except (OSError, ValueError, LookupError, subprocess.TimeoutExpired) as error:
-        reason = f"no response from the fault agent: {error!r}"
-        return dict.fromkeys(REQUESTS, reason)
+        return _nothing(repr(error))
     return told
+
+
+def _nothing(why: str) -> Mapping[str, Json]:
+    return dict.fromkeys((*REQUESTS, DISK), f"no response from the fault agent: {why}")
+
+
+def _last_line(text: str) -> str:
+    return (text.strip().splitlines() or [""])[-1]

@@ -18,7 +18,6 @@ from pathlib import Path
 
 from holdfast.harness.client.agent_link import AgentLink
 from holdfast.harness.client.self_faults import OrderingAgent
-from holdfast.harness.core import inherited_signals
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import AgentLost, EnvironmentFailed, HoldfastError
 from holdfast.harness.core.json_value import Json
@@ -34,6 +33,7 @@ from holdfast.harness.driver.schedule import Schedule
 from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.recording import segments, starvation
 from holdfast.harness.recording.phase import END, GO, PROBE, STOP
+from holdfast.harness.runs import inherited_signals
 from holdfast.harness.runs.directory import RunDir
 from holdfast.harness.runs.journal import Mark
 

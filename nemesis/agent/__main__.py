@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 
-from holdfast.harness.core import inherited_signals
+from holdfast.harness.runs import inherited_signals
 from holdfast.nemesis.agent.requests import Agent
 
 LONGEST_LINE = 1 << 20

@@ -56,9 +56,10 @@ class Taps:
 
     def tap(self, node: str, links: Sequence[Mapping[str, Any]]) -> None:
         """Forwards listen:port to to:port in the node's network. Errors: Refused."""
-        network = self._world.node(node).network
+        adopted = self._world.node(node)
+        network = adopted.network
         if network is None:
-            raise Refused(f"tap {node}: the node has no own network; use local or docker")
+            raise Refused(f"tap: {adopted.without_network}; use local or docker")
         if node not in self._loops:
             self._loops[node] = _loop_inside(network)
         for link in links:

@@ -32,12 +32,23 @@ class Door(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Adopted:
-    """An adopted node. `network` is None if it has no own network."""
+    """An adopted node. `network` is None if it has no own network.
+
+    unreadable  why it is not known which network its processes are in, "" if it is known
+    """
 
     name: str
     address: str
     roots: tuple[Process, ...]
     network: Namespace | None
+    unreadable: str = ""
+
+    @property
+    def without_network(self) -> str:
+        """Why nothing can be done to its network."""
+        if self.unreadable:
+            return f"the network of {self.name} cannot be read ({self.unreadable})"
+        return f"{self.name} has no own network"
 
 
 class World:
@@ -69,18 +80,31 @@ class World:
             raise Refused(
                 f"adopt {name}: the fault agent descends from these processes; adopt only nodes"
             )
+        unreadable = ""
+        try:
+            network = self._network(name, pid)
+        except PermissionError as error:
+            # Of another user's process, without CAP_SYS_PTRACE: it can be paused and killed.
+            network, unreadable = None, str(error.strerror)
         self.nodes[name] = Adopted(
-            name=name, address=address, roots=tuple(roots), network=self._network(name, pid)
+            name=name, address=address, roots=tuple(roots), network=network, unreadable=unreadable
         )
         return self.nodes[name]
 
     def _network(self, name: str, pid: int) -> Namespace | None:
-        """The network namespace of a process: the open one if equal, None if it is ours."""
+        """The network namespace of a process: the open one if equal, None if it is ours.
+
+        Errors: Refused; PermissionError if this process may not look.
+        """
         old = self.nodes[name].network if name in self.nodes else None
         try:
             if old and os.stat(f"/proc/{pid}/ns/net").st_ino == old.inode:
                 return old
             network = Namespace(pid)
+        except PermissionError:
+            if old:
+                old.close()
+            raise
         except OSError as error:
             raise Refused(f"adopt {name}: network of process {pid}: {error.strerror}") from error
         if old:
@@ -118,7 +142,7 @@ class World:
         if door:
             return door
         raise Refused(
-            f"cut: {name} has no own network and no proxy;"
+            f"cut: {self.node(name).without_network} and no proxy;"
             " give each node a network namespace, or send proxy first"
         )
 

@@ -163,7 +163,8 @@ class Agent:
         node = self._world.adopt(args["node"], args["pid"], args["address"], args["processes"])
         for kind in self._kinds.values():
             kind.settle(node.name)
-        network = "its own" if node.network else "shared with the agent"
+        shared = f"unknown: {node.unreadable}" if node.unreadable else "shared with the agent"
+        network = "its own" if node.network else shared
         return {"network": network, "processes": [p.pid for p in self._world.living(node.name)]}
 
     def _disk(self, node: str, path: str, bytes: int) -> Evidence:

@@ -102,6 +102,14 @@ def test_a_probe_of_the_agent_says_what_this_machine_says() -> None:
     assert abilities.cut() == (None if told["cut"] is True else told["cut"])
 
 
+def test_an_agent_that_cannot_be_started_as_wanted_can_do_nothing_and_says_why() -> None:
+    """For every ability that anything asks for, among them the disks of servers."""
+    prefix = ("sh", "-c", "echo unshare: cannot do this >&2; exit 1", "sh")
+    reason = "no response from the fault agent: unshare: cannot do this"
+    assert abilities.disk(prefix) == abilities.cut(prefix) == reason
+    assert set(abilities.of_agent(prefix)) >= set(abilities.of_agent()) - {"pid", "proxy"}
+
+
 class FakeEngine:
     """An engine with these images."""
 

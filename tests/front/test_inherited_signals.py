@@ -39,19 +39,28 @@ def carelessly(folder: Path, *words: str) -> subprocess.Popen[bytes]:
         )  # fmt: skip
 
 
+def words_of(pid: int) -> str:
+    """The command line of a process, "" if it has ended."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    except OSError:
+        return ""
+
+
 def below(pid: int) -> list[int]:
-    """The processes that a process has started, and those that these have."""
+    """The processes that a process has started, and those that these have. One that has the words
+    of its parent is before its exec, where it blocks signals for a moment."""
     try:
         children = children_of(pid)
     except OSError:
         return []
-    return [found for child in children for found in (child, *below(child))]
+    started = [child for child in children if words_of(child) not in ("", words_of(pid))]
+    return [found for child in started for found in (child, *below(child))]
 
 
 def inherited(pid: int) -> tuple[str, list[str]] | None:
     """Words of a process, and what it ignores or blocks of the signals; None if it has ended."""
     try:
-        argv = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:
         return None
@@ -59,12 +68,11 @@ def inherited(pid: int) -> tuple[str, list[str]] | None:
     for field, numbers in (("SigIgn", ENDING), ("SigBlk", (*ENDING, signal.SIGTERM))):
         mask = int(re.findall(rf"{field}:\s*([0-9a-f]+)", status)[0], 16)
         wrong += [f"{field} {number.name}" for number in numbers if mask >> (number - 1) & 1]
-    return argv, wrong
+    return words_of(pid), wrong
 
 
 def seen_below(process: subprocess.Popen[bytes]) -> dict[int, tuple[str, list[str]]]:
-    """The processes below this one until its end, as each was when it was last seen: the first
-    time it may have been between its fork and its exec."""
+    """The processes below this one until its end, as each was when it was last seen."""
     seen: dict[int, tuple[str, list[str]]] = {}
 
     def over() -> bool:
@@ -128,7 +136,7 @@ signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 for number in {[int(number) for number in ENDING]}:
     signal.signal(number, signal.SIG_IGN)
 signal.pthread_sigmask(signal.SIG_BLOCK, [2])
-from holdfast.harness.core import inherited_signals
+from holdfast.harness.runs import inherited_signals
 inherited_signals.end_here()
 import os, subprocess, sys
 assert all(map(inherited_signals.disregarded, (1, 2, 3)))

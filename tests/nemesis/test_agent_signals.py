@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.nemesis.agent.processes import find, state
+from tests import needs
 from tests.nemesis.agent_process import AgentProcess
 from tests.nemesis.waiting import wait_until
 
@@ -165,3 +166,26 @@ def test_the_agent_never_adopts_itself(node: str) -> None:
         pid = agent.process.pid if node == "agent" else 1
         error = agent.error("adopt", node="n1", pid=pid, address="10.0.0.1", processes=[pid])
         assert "the fault agent descends from these" in error
+
+
+def test_root_in_a_container_pauses_a_process_of_another_user_and_cuts_nothing_of_it() -> None:
+    """Without CAP_SYS_PTRACE, as in a container of CI, it may not look at its network."""
+    needs.root()
+    setpriv = needs.binary("setpriv")
+    less = [setpriv, "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace", "--"]
+    other = [setpriv, "--reuid=65534", "--clear-groups", "--", "sleep", "60"]
+    with AgentProcess(prefix=less) as agent, running(*other) as node:
+        comm = Path(f"/proc/{node.pid}/comm")
+        bound_ns = time.monotonic_ns() + 5_000_000_000
+        assert wait_until(lambda: comm.read_text() == "sleep\n", bound_ns)
+        place = {"address": "10.0.0.1", "processes": [node.pid]}
+        adopted = agent.do("adopt", node="n1", pid=node.pid, **place)
+        assert adopted["network"] == "unknown: Permission denied"
+        agent.do("pause", fault="f1", nodes=["n1"])
+        assert shown(node.pid) == "T"
+        assert agent.do("heal", fault="f1")["effective"] is True
+        links = [{"node": "n1", "from": ["10.0.0.2"]}]
+        for refused in ("cut", "link"):
+            more = {"act": "loss"} if refused == "link" else {}
+            error = agent.error(refused, fault="f2", links=links, **more)
+            assert "the network of n1 cannot be read (Permission denied)" in error

@@ -208,7 +208,7 @@ def test_waits_until_a_monotonic_time_are_as_long_as_before(
     agent: AgentProcess, user: int | None
 ) -> None:
     if user is not None:
-        needs.root()
+        needs.tracing_of_others()
     with Teller("/usr/bin/python3", "-c", WAITS, user=user) as waiting:
         waiting.hear()
         adopt(agent, waiting.process.pid)

@@ -54,8 +54,8 @@ def diskless() -> str | None:
     """Why servers cannot have disks of their own on this machine, or None; takes 0.3 s."""
     if not _privileged():
         return "disks of servers need loop devices: run as root with CAP_SYS_ADMIN"
-    told = abilities.of_agent(launch_prefix(disks=True)).get("disk", "no fault agent")
-    return None if told is True else str(told)
+    undone = abilities.disk(launch_prefix(disks=True))
+    return None if undone is None else f"disks of servers need what is missing here: {undone}"
 
 
 def precheck() -> str | None:

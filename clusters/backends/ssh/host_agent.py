@@ -34,11 +34,10 @@ from holdfast.clusters.backends.ssh.node_network import (
     network,
     search_path,
 )
-from holdfast.harness.core import inherited_signals
 from holdfast.harness.core.clock import now_ns
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.recording.phase import Phase
-from holdfast.harness.runs import registry
+from holdfast.harness.runs import inherited_signals, registry
 
 SILENCE_S = 10.0
 START_S = 20.0

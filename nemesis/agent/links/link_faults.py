@@ -65,9 +65,10 @@ class Links:
             raise Refused("link: bandwidth needs a rate > 0")
         ends = _ends(args["links"])
         for node in ends:
-            if self._world.node(node).network is None:
+            adopted = self._world.node(node)
+            if adopted.network is None:
                 raise Refused(
-                    f"link: {node} has no own network; give each node a network namespace"
+                    f"link: {adopted.without_network}; give each node a network namespace"
                 )
         number = next(self._numbers)
         made = self._faults[fault] = _Fault(

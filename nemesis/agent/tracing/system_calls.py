@@ -162,13 +162,18 @@ def unsupported() -> str | None:
     return None
 
 
+def traces_others() -> bool:
+    """Whether this process may trace those of other users."""
+    status = Path("/proc/self/status").read_text().splitlines()
+    able = int(next(line for line in status if line.startswith("CapEff:")).split()[1], 16)
+    return bool(able >> CAP_SYS_PTRACE & 1)
+
+
 def _forbidden() -> str | None:
     """Why the kernel lets this user trace no process but its own children, or None."""
     with suppress(OSError, ValueError, StopIteration):
         scope = int(Path("/proc/sys/kernel/yama/ptrace_scope").read_text())
-        status = Path("/proc/self/status").read_text().splitlines()
-        able = int(next(line for line in status if line.startswith("CapEff:")).split()[1], 16)
-        if scope and not able >> CAP_SYS_PTRACE & 1:
+        if scope and not traces_others():
             return (
                 f"kernel.yama.ptrace_scope is {scope}: only root may trace the processes of a node"
             )

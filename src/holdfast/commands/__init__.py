@@ -16,9 +16,8 @@ import click
 
 from holdfast import __version__
 from holdfast.commands.options import CONTEXT
-from holdfast.harness.core import inherited_signals
 from holdfast.harness.core.errors import EnvironmentFailed, HoldfastError
-from holdfast.harness.runs import registry
+from holdfast.harness.runs import inherited_signals, registry
 
 SECTIONS: dict[str, dict[str, str]] = {
     "One run": {

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import click
 
 from holdfast.commands.options import Command, Whole, setting
-from holdfast.harness.core import inherited_signals
 from holdfast.harness.core.errors import EnvironmentFailed, UsageError
+from holdfast.harness.runs import inherited_signals
 from holdfast.harness.runs.directory import RUNS
 
 if TYPE_CHECKING:

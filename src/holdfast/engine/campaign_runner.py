@@ -32,11 +32,11 @@ from holdfast.harness.campaigns import results
 from holdfast.harness.campaigns.results import Result
 from holdfast.harness.campaigns.spec import SWARM, Job
 from holdfast.harness.campaigns.stopping import Decided
-from holdfast.harness.core import extras, inherited_signals
+from holdfast.harness.core import extras
 from holdfast.harness.core.errors import EnvironmentFailed, HoldfastError, UsageError
 from holdfast.harness.core.loading import load
 from holdfast.harness.plans.plan import Plan
-from holdfast.harness.runs import registry
+from holdfast.harness.runs import inherited_signals, registry
 from holdfast.planning import prepare
 from holdfast.planning.lazy_holders import with_lazy_holders
 from holdfast.planning.resolve import Prepared, system_options

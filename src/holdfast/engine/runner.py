@@ -314,7 +314,7 @@ def _passing_on_interrupts(process: subprocess.Popen[str]) -> Iterator[threading
         asked.set()
         process.send_signal(signal.SIGINT)
         # The end of its input also stops a driver that ignores the signal: before it has a handler,
-        # it inherits the disposition of this process, which in Python may be anybody's.
+        # it inherits the disposition of this process, which may be a Python program of the user.
         if process.stdin is not None:
             with suppress(OSError):
                 process.stdin.close()

@@ -18,7 +18,6 @@ from holdfast.catalogue.mutants import MUTANTS, Mutant
 from holdfast.engine import swarm
 from holdfast.engine.checkers import with_named
 from holdfast.engine.determinism import difference
-from holdfast.harness.core import inherited_signals
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.errors import EnvironmentFailed, HoldfastError
 from holdfast.harness.core.json_value import plain
@@ -28,6 +27,7 @@ from holdfast.harness.history import reader
 from holdfast.harness.judging import judge
 from holdfast.harness.judging.run_case import case_of
 from holdfast.harness.plans.manifest import Manifest, to_table
+from holdfast.harness.runs import inherited_signals
 from holdfast.harness.verdicts.departure import Departure, Specification
 from holdfast.harness.verdicts.judged import Judged, Judgement
 from holdfast.harness.verification import verify

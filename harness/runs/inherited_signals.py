@@ -1,4 +1,4 @@
-"""What whoever started us ignores or blocks: nohup, `&` in a script, a runner of CI.
+"""Signals that whatever started us ignores or blocks: nohup, `&` in a script, a runner of CI.
 
 Both are inherited, by every process below: a server whose orderly shutdown is such a signal never
 stops. So they end with us. A handler is not inherited. What was ignored gets one that does
@@ -38,7 +38,7 @@ def end_here() -> None:
 
 
 def disregarded(number: int) -> bool:
-    """Whether whoever started us ignores a signal, and so do we."""
+    """Whether the process that started us ignores a signal, and so do we."""
     return signal.getsignal(number) in (signal.SIG_IGN, _nothing)
 
 
