@@ -14,7 +14,7 @@ QUICK := not docker and not real_server and not slow and not power
 LONG := (docker or real_server or slow) and not power
 SOAK ?= 10m
 
-.PHONY: atlas corpus demo venv test test-again test-long test-long-again docker-image lint check power soak rounds format clean reference site
+.PHONY: atlas corpus demo venv test test-again test-tools uses test-long test-long-again docker-image lint check power soak rounds format clean reference site
 
 # pip compiles what it installs on one core: half of the time of an installation. This takes all cores.
 # A file that is no Python of this version is skipped.
@@ -41,6 +41,16 @@ venv: $(VENV)/ready
 
 test: $(VENV)/ready
 	$(BIN)/pytest -n $(PROCESSES) --dist loadfile -m "$(QUICK)"
+
+# Those of them whose files ask what the machine has.
+test-tools: $(VENV)/ready
+	$(BIN)/pytest -n $(PROCESSES) --dist loadfile -m "$(QUICK)" \
+	    $$(grep -rlE '^from tests import (.*, )?needs|^from tests.nemesis import (.*, )?fabric' \
+	        --include='test_*.py' tests)
+
+# A few commands of the tool, on a machine that lacks most tools.
+uses: $(VENV)/ready
+	bash .ci/uses
 
 # Those of them that failed the last time.
 test-again: $(VENV)/ready

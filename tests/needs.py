@@ -45,6 +45,16 @@ def file(path: Path) -> Path:
     return path if path.is_file() else _missing(f"needs {path.name}, kept beside the repository")
 
 
+def on_disk(folder: Path) -> None:
+    """A folder on a disk: pages of files on a tmpfs cannot be written back, so not reclaimed."""
+    device = folder.stat().st_dev
+    number = f"{os.major(device)}:{os.minor(device)}"
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        before, _, after = line.partition(" - ")
+        if before.split()[2] == number and after.split()[0] in ("tmpfs", "ramfs"):
+            _missing(f"needs a folder on a disk: {folder} is in memory")
+
+
 def axe(folder: Path) -> str:
     """The source of axe-core, an accessibility checker, which npm fetches by name into a folder."""
     npm = binary("npm")

@@ -125,7 +125,10 @@ def test_who_needs_more_than_the_limit_is_killed_and_counted(
     assert groups() == before
 
 
-def test_file_pages_are_reclaimed_and_nobody_is_killed(agent: AgentProcess, greedy: Greedy) -> None:
+def test_file_pages_are_reclaimed_and_nobody_is_killed(
+    agent: AgentProcess, greedy: Greedy, tmp_path: Path
+) -> None:
+    needs.on_disk(tmp_path)
     agent.do("memory-limit", fault="f1", nodes=["n1"], spare=4 * MIB)
     assert greedy.told("write", 64 * MIB) == "done"
     healed = agent.do("heal", fault="f1")
