@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / ".ci" / "again.py"
+SCRIPT = Path(__file__).parents[1] / "tried_again.py"
 FINE = "tests/front/test_run.py::test_a_run_ends[redis-kill]"
 
 

@@ -1,4 +1,4 @@
-"""Which failed tests may be tried once more, by itself: `again.py LASTFAILED`, pytest's own record.
+"""Which failed tests CI may try once more: `tried_again.py LASTFAILED`, as pytest keeps it.
 
 Prints their names and exits with 0. Where one of them may not, or too many failed, it says why on
 standard error and exits with 1: a first try that often fails is news, and so is a test that failed
