@@ -5,7 +5,6 @@ All mistakes of the user are reported here, before any process is started.
 
 from __future__ import annotations
 
-import functools
 import random
 import re
 import sys
@@ -90,6 +89,8 @@ KNOWN = Known(
 )
 READY_NS = 60 * SECOND
 NOT_OF_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
+_LINES: set[str] = set()
+"""Lines about a backend that were printed outside of a command."""
 """Characters that are removed from the name of a run directory."""
 
 
@@ -266,9 +267,13 @@ def usable_backend(name: str) -> str:
     return row.instead
 
 
-@functools.cache
 def _say_once(line: str) -> None:
-    click.echo(f"holdfast: {line}", err=True)
+    """Once in a command; outside of commands, once in a process."""
+    command = click.get_current_context(silent=True)
+    lines = _LINES if command is None else command.meta.setdefault(__name__, set())
+    if line not in lines:
+        lines.add(line)
+        click.echo(f"holdfast: {line}", err=True)
 
 
 def draw(plan: Plan) -> Sequence[Fault]:
