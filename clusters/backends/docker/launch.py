@@ -33,7 +33,7 @@ def main(argv: list[str]) -> None:
     source = os.open(os.devnull, os.O_RDONLY)
     for standard, taken in ((0, source), (1, sink), (2, sink)):
         os.dup2(taken, standard)
-    # An engine that was started in the background of a script passes on what it ignores.
+    # As processes start that are no containers; this Python ignores SIGPIPE for one.
     for number in (SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE):
         signal(number, SIG_DFL)
     pthread_sigmask(SIG_SETMASK, ())
