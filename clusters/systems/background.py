@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Coroutine
 from typing import TypeVar
 
+from holdfast.harness.core.waiting import cancel_until_done
+
 T = TypeVar("T")
 
 
@@ -24,7 +26,4 @@ class Background:
 
     async def end(self) -> None:
         """Cancels what still runs, and waits for its end."""
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel_until_done(*self._tasks)

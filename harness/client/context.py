@@ -43,9 +43,11 @@ from holdfast.harness.core.ports import (
     Queried,
     WiredLockClient,
 )
+from holdfast.harness.core.waiting import cancel_until_done
 from holdfast.harness.recording.phase import GO
 from holdfast.harness.recording.recorder import Rows, Stamps, Unrecorded
 
+CLOSE_S = 5
 GUARD_NS = 10 * SECOND
 """A call that exceeds its own bound by this time is given up here and judged as a hung request."""
 NOBODY: AbstractContextManager[None] = nullcontext()
@@ -126,7 +128,8 @@ class Context:
     async def close(self) -> None:
         """Close the lock client; a service that no longer responds is ignored."""
         with contextlib.suppress(Exception):
-            await asyncio.wait_for(self._run(self._parts.lock_client.close), 5)
+            async with asyncio.timeout(CLOSE_S):
+                await self._run(self._parts.lock_client.close)
         if self.thread is not None:
             self.thread.shutdown(wait=False, cancel_futures=True)
 
@@ -318,12 +321,13 @@ class Context:
         try:
             yield
         finally:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+            await cancel_until_done(task)
 
     async def _renew(self, grant: Grant, every: Iterator[int], ttls: Iterator[int]) -> None:
-        while not self.lost(grant):
+        task = asyncio.current_task()
+        assert task is not None, "renewals are a task of their own"
+        # A renewal whose response meets the cancellation may return as if there were none.
+        while not self.lost(grant) and not task.cancelling():
             await self.renew(grant, ttl_ns=next(ttls, None))
             await self.sleep(next(every, self.lease_ns // 3))
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from holdfast.harness.core.operations import Answer, Status
+from holdfast.harness.core.waiting import CANCEL_AGAIN_S
 
 GIVEN_UP = "no response: given up by the harness"
 CANCELLED = "cancelled by a fault"
@@ -116,9 +117,10 @@ class Guard:
         for watch in self._watches:
             if watch.until_s <= now_s:
                 watch.fire()
-        later = [watch.until_s for watch in self._watches if watch.until_s > now_s]
-        if later:
-            self._set_timer(loop, min(later))
+                # A call that loses this cancellation would otherwise last for ever.
+                watch.until_s = now_s + CANCEL_AGAIN_S
+        if self._watches:
+            self._set_timer(loop, min(watch.until_s for watch in self._watches))
 
 
 def unforeseen(error: Exception) -> Answer:

@@ -13,7 +13,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,11 +21,11 @@ from typing import Any
 from holdfast.harness.client.context import Context, Parts
 from holdfast.harness.client.resource_replies import Resource, WritesItself
 from holdfast.harness.client.self_faults import OrderReceiver
-from holdfast.harness.core.clock import SECOND, now_ns
+from holdfast.harness.core.clock import MILLISECOND, SECOND, now_ns
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import ClientSetup
 from holdfast.harness.core.seeds import stream
-from holdfast.harness.core.waiting import until
+from holdfast.harness.core.waiting import cancel_until_done, until
 from holdfast.harness.recording import segments, starvation
 from holdfast.harness.recording.clock_sync import KernelStamps, kernel_stamps
 from holdfast.harness.recording.phase import END, PREPARE, STOP, Phase
@@ -33,6 +33,8 @@ from holdfast.harness.recording.recorder import Rows, Stamps
 
 Config = Mapping[str, Any]
 AGAIN_S = 0.2
+LOOK_NS = 50 * MILLISECOND
+"""Interval between two readings of the phase; hundreds of clients may wait on one core."""
 OURS = (ImportError, NameError, AttributeError, TypeError, SyntaxError, AssertionError)
 """Errors in code, which a recovered server does not fix."""
 
@@ -93,14 +95,29 @@ async def _work(
         OrderReceiver(Path(config["orders"]), contexts)
     recorder.tell(segments.READY)
     over = config["over_ns"]
-    await until(lambda: phase.get() != PREPARE, within_ns=over)
+    await until(lambda: phase.get() != PREPARE, within_ns=over, every_ns=LOOK_NS)
     workload: Callable[[Context], Awaitable[None]] = load(config["workload"])
     if phase.get() != END:
-        await asyncio.wait_for(asyncio.gather(*(workload(ctx) for ctx in contexts)), over / SECOND)
+        await all_within([workload(ctx) for ctx in contexts], over / SECOND)
     recorder.tell(segments.IDLE)
-    await until(lambda: phase.get() == END, within_ns=over)
+    await until(lambda: phase.get() == END, within_ns=over, every_ns=LOOK_NS)
     await asyncio.gather(*(ctx.close() for ctx in contexts))
     recorder.tell(segments.DONE)
+
+
+async def all_within(works: Sequence[Awaitable[None]], within_s: float) -> None:
+    """Wait until each is done. Raises the first error, or TimeoutError; then none still runs."""
+    tasks = [asyncio.ensure_future(work) for work in works]
+    try:
+        done, late = await asyncio.wait(
+            tasks, timeout=within_s, return_when=asyncio.FIRST_EXCEPTION
+        )
+        for task in done:
+            task.result()
+        if late:
+            raise TimeoutError(f"{len(late)} of {len(tasks)} clients still ran after {within_s} s")
+    finally:
+        await cancel_until_done(*tasks)
 
 
 async def opened(

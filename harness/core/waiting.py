@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from typing import Any
 
 from holdfast.harness.core.clock import MILLISECOND, SECOND, now_ns
+
+CANCEL_AGAIN_S = 0.1
+"""A task that has not ended this long after its cancellation is cancelled once more."""
 
 
 async def until(
@@ -54,6 +59,40 @@ async def to_the_end(work: Coroutine[object, None, None]) -> None:
     task.result()
     if stopped is not None:
         raise stopped
+
+
+async def cancel_until_done(*tasks: asyncio.Future[Any]) -> None:
+    """Cancel tasks until each has ended, however: the code that they run may lose a cancellation.
+
+    `asyncio.wait_for` of Python 3.11 returns the response if a cancellation meets it, and libraries
+    catch what they should not. A cancellation of the caller follows afterwards. Not for a task that
+    undoes its work when it is cancelled: the second cancellation would end that.
+    """
+    caller = asyncio.current_task()
+    asked = caller.cancelling() if caller is not None else 0
+    loop = asyncio.get_running_loop()
+
+    timer: list[asyncio.TimerHandle] = []
+
+    def cancel() -> None:
+        for task in tasks:
+            task.cancel()
+        timer[:] = [loop.call_later(CANCEL_AGAIN_S, cancel)]
+
+    cancel()
+    try:
+        for task in tasks:
+            while not task.done():
+                # The caller's cancellation ends here as well: `await` passes it on to the task.
+                with suppress(asyncio.CancelledError, Exception):
+                    await task
+    finally:
+        timer[0].cancel()
+    for task in tasks:
+        if not task.cancelled():
+            task.exception()
+    if caller is not None and caller.cancelling() > asked:
+        raise asyncio.CancelledError
 
 
 async def sleep_until(t_ns: int, now: Callable[[], int] = now_ns) -> None:

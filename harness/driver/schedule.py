@@ -175,7 +175,8 @@ class Schedule:
         deadline = self.now() + fault.within_ns
         while (left_ns := deadline - self.now()) > 0 and not self._sleeps.ended:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self.live.changes(), left_ns / SECOND)
+                async with asyncio.timeout(left_ns / SECOND):
+                    await self.live.changes()
             count, event_ns = self.live.happened(what)
             if count > before:
                 return event_ns
@@ -265,7 +266,8 @@ class Schedule:
             while not holders and self.now() < deadline:
                 # Without news a holder may still be restarted, or resume.
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self.live.news(), LOOK_NS / SECOND)
+                    async with asyncio.timeout(LOOK_NS / SECOND):
+                        await self.live.news()
                 await self.cluster.refresh()
                 holders = self._holders()
         return View(

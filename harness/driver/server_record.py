@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager, suppress
 
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.json_value import plain
+from holdfast.harness.core.waiting import cancel_until_done
 from holdfast.harness.driver.cluster import Cluster
 from holdfast.harness.plans.plan import lock_names
 from holdfast.harness.recording.server_record import (
@@ -96,9 +97,7 @@ async def recorded(cluster: Cluster) -> AsyncIterator[Callable[[], Awaitable[Non
 
             yield finish
         finally:
-            begun.cancel()
-            reading.cancel()
-            await asyncio.wait({reading, begun})
+            await cancel_until_done(reading, begun)
             if not reading.cancelled() and reading.exception() is not None:
                 # The run is judged without the rest of its record; driver.log has the cause.
                 traceback.print_exception(reading.exception())

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from holdfast.catalogue import user_system
 from holdfast.clusters.systems.program import protocol
+from holdfast.clusters.systems.program.client import ProgramClient
 from holdfast.clusters.systems.program.system import ProgramSystem
+from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.operations import Status
+from holdfast.harness.core.operations import Grant, Status
 from holdfast.harness.core.ports import Image, Node, Place, System
 from holdfast.harness.plans.plan import Plan
 from holdfast.planning.prepare import complete
+from tests.clusters.client_setup import client_setup
 
 TABLE = """
 [system]
@@ -205,3 +210,41 @@ def test_the_client_loads_without_site_packages() -> None:
     argv = [sys.executable, "-S", "-c", loading]
     found = subprocess.run(argv, env={"PYTHONPATH": str(SOURCES)}, capture_output=True, check=False)
     assert found.returncode == 0, found.stderr
+
+
+ECHO = """
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    print(json.dumps({"id": asked["id"], "outcome": "ok"}), flush=True)
+"""
+
+
+def test_a_cancellation_that_meets_the_response_of_a_program_is_not_lost(tmp_path: Path) -> None:
+    (tmp_path / "echo.py").write_text(ECHO)
+    argv = json.dumps([sys.executable, "echo.py"])
+    setup = client_setup(None, {"folder": str(tmp_path), "argv": argv})
+    held = Grant(lock="db", attempt=1, token=1, ttl_ns=SECOND, granted_at_ns=0)
+
+    async def lost(client: ProgramClient, hear: Callable[..., None]) -> bool:
+        """Whether a renewal goes on whose response and cancellation come in one step."""
+        task = asyncio.ensure_future(client.renew(held, ttl_ns=SECOND))
+
+        def heard(said: tuple[int, dict[str, object]] | protocol.Event) -> None:
+            hear(said)
+            assert task.cancel(), "it is over already"
+
+        client._hear = heard  # type: ignore[method-assign]
+        await asyncio.wait({task}, timeout=20)
+        return not task.cancelled()
+
+    async def work() -> list[bool]:
+        client = ProgramClient(setup)
+        hear = client._hear
+        await client.open()
+        try:
+            return [await lost(client, hear) for _ in range(3)]
+        finally:
+            await client.close()
+
+    assert asyncio.run(work()) == [False] * 3

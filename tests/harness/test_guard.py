@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 import pytest
 
@@ -117,3 +118,21 @@ def test_calls_are_given_up_in_the_order_of_their_bounds() -> None:
     assert asyncio.run(asyncio.wait_for(work(), 20)) == [
         "short given up", "middle given up", "long given up",
     ]  # fmt: skip
+
+
+def test_a_call_that_loses_its_cancellation_is_cancelled_again() -> None:
+    async def work() -> tuple[str, int]:
+        guard, task = Guard(), asyncio.current_task()
+        assert task is not None
+        watch = guard.enter(0.01)
+        try:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(30.0)
+            await asyncio.sleep(30.0)
+        except asyncio.CancelledError:
+            ended = "given up" if watch.gave_up() else "cancelled"
+        finally:
+            guard.leave(watch)
+        return ended, task.cancelling()
+
+    assert asyncio.run(asyncio.wait_for(work(), 20)) == ("given up", 0)

@@ -9,7 +9,14 @@ from typing import Any
 import pytest
 
 from holdfast.harness.core.clock import SECOND, now_ns
-from holdfast.harness.core.waiting import Sleeps, sleep_until, to_the_end, until, until_answer
+from holdfast.harness.core.waiting import (
+    Sleeps,
+    cancel_until_done,
+    sleep_until,
+    to_the_end,
+    until,
+    until_answer,
+)
 
 
 def test_work_goes_on_to_its_end_through_several_cancellations() -> None:
@@ -133,3 +140,57 @@ def test_who_is_cancelled_while_asleep_stays_cancelled() -> None:
             await asleep
 
     asyncio.run(work())
+
+
+async def deaf(losses: int) -> None:
+    """Loses so many cancellations, as a library does that catches what it should not."""
+    while losses >= 0:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            losses -= 1
+    raise asyncio.CancelledError
+
+
+@pytest.mark.parametrize("losses", [0, 1, 3])
+def test_a_task_that_loses_cancellations_is_cancelled_until_it_is_done(losses: int) -> None:
+    async def work() -> bool:
+        tasks = [asyncio.ensure_future(deaf(losses)) for _ in range(2)]
+        await asyncio.sleep(0)
+        async with asyncio.timeout(20):
+            await cancel_until_done(*tasks)
+        return all(task.cancelled() for task in tasks)
+
+    assert asyncio.run(work())
+
+
+@pytest.mark.parametrize("losses", [0, 2])
+def test_the_cancellation_of_who_cancels_follows_when_the_task_is_done(losses: int) -> None:
+    async def work() -> bool:
+        task = asyncio.ensure_future(deaf(losses))
+        await asyncio.sleep(0)
+        ending = asyncio.ensure_future(cancel_until_done(task))
+        await asyncio.sleep(0)
+        ending.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await ending
+        return task.cancelled()
+
+    assert asyncio.run(work())
+
+
+def test_an_error_of_a_cancelled_task_is_nobodys_concern(caplog: pytest.LogCaptureFixture) -> None:
+    async def fails() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise OSError("the connection broke")
+
+    async def work() -> None:
+        task = asyncio.ensure_future(fails())
+        await asyncio.sleep(0)
+        await cancel_until_done(task)
+        assert isinstance(task.exception(), OSError)
+
+    asyncio.run(work())
+    assert not caplog.records

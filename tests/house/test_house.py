@@ -181,6 +181,17 @@ def test_what_travels_needs_the_standard_library_only() -> None:
                 assert name.split(".")[0] in allowed, f"{path} imports {name}"
 
 
+def test_no_cancellation_is_lost_to_wait_for() -> None:
+    """`asyncio.wait_for` of Python 3.11 returns a response that meets a cancellation, which is
+    lost: `asyncio.timeout` keeps both."""
+    for path in sources():
+        if path.relative_to(ROOT).parts[0] == "tests":
+            continue
+        for node in nodes(path):
+            if isinstance(node, ast.Attribute) and node.attr == "wait_for":
+                assert ast.unparse(node.value) != "asyncio", f"{path}:{node.lineno}"
+
+
 @pytest.mark.parametrize("path", sources(), ids=lambda p: str(p.relative_to(ROOT)))
 def test_a_file_fits_a_sitting_and_a_function_a_screen(path: Path) -> None:
     lines = path.read_text().splitlines()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 
 from kubernetes_asyncio import client
@@ -18,6 +17,7 @@ from kubernetes_asyncio.leaderelection.resourcelock.leaselock import LeaseLock
 from holdfast.clusters.systems.kubernetes import NAMESPACE, PORT
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.ports import ClientSetup
+from holdfast.harness.core.waiting import cancel_until_done
 
 ERRORS: tuple[tuple[type[Exception], Status], ...] = ()
 RETRY_S = 1
@@ -49,7 +49,7 @@ class Candidate:
                 (self.task, leading), timeout=within_s, return_when=asyncio.FIRST_COMPLETED
             )
         except asyncio.CancelledError:
-            self.task.cancel()
+            await cancel_until_done(self.task)
             raise
         finally:
             leading.cancel()
@@ -58,7 +58,7 @@ class Candidate:
             return True
         if self.task.done():
             self.task.result()
-        self.task.cancel()
+        await cancel_until_done(self.task)
         raise TimeoutError("a candidate was cancelled; a request of it may take effect")
 
     @property
@@ -107,9 +107,7 @@ class Subject:
     async def release(self, lock: Candidate) -> bool:
         leads = not lock.over
         if lock.task is not None:
-            lock.task.cancel()
-            with suppress(asyncio.CancelledError, Exception):
-                await lock.task
+            await cancel_until_done(lock.task)
         return leads
 
     async def close(self) -> None:

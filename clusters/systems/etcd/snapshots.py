@@ -54,7 +54,8 @@ async def _etcdctl(*words: str) -> None:
         env={**os.environ, "ETCDCTL_API": "3"},
     )
     try:
-        _, errors = await asyncio.wait_for(process.communicate(), WITHIN_S)
+        async with asyncio.timeout(WITHIN_S):
+            _, errors = await process.communicate()
     except TimeoutError:
         process.kill()
         await process.wait()

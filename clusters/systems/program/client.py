@@ -25,6 +25,7 @@ from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
 from holdfast.harness.core.ports import ClientSetup
+from holdfast.harness.core.waiting import cancel_until_done
 
 ANSWER_NS = 5 * SECOND
 """A response later than this has an unknown outcome."""
@@ -99,11 +100,11 @@ class ProgramClient:
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:
-            await asyncio.wait_for(self._process.wait(), CLOSE_S)
+            async with asyncio.timeout(CLOSE_S):
+                await self._process.wait()
         except TimeoutError:
             self._process.kill()
-        for task in self._tasks:
-            task.cancel()
+        await cancel_until_done(*self._tasks)
 
     async def _ask(self, op: str, lock: str, attempt: int, *, wait_ns: int, ttl_ns: int) -> Answer:
         number = next(self._ids)
@@ -142,7 +143,8 @@ class ProgramClient:
         self._process.stdin.write(line)
         bound = None if wait_ns < 0 else (wait_ns + ANSWER_NS) / SECOND
         try:
-            return await asyncio.wait_for(waiting, bound)
+            async with asyncio.timeout(bound):
+                return await waiting
         except TimeoutError:
             return None
         finally:
@@ -163,7 +165,8 @@ class ProgramClient:
         await asyncio.wait(self._tasks[1:], timeout=CLOSE_S)
         if self._process.returncode is None:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._process.wait(), CLOSE_S)
+                async with asyncio.timeout(CLOSE_S):
+                    await self._process.wait()
         self._give_up(f"exited unexpectedly with code {self._process.returncode}")
 
     def _hear(self, said: tuple[int, dict[str, object]] | protocol.Event) -> None:

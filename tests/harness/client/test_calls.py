@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -82,6 +82,71 @@ def test_a_lease_is_renewed_every_third_of_it_by_default(tmp_path: Path) -> None
 
     found = record(tmp_path, lock, story, lease_ns=300)
     assert {*found.rows["arg"].tolist()} == {300} and {*slept} == {100}
+
+
+class Swallowing(Lock):
+    """A client on `asyncio.wait_for`, which returns a response that meets the cancellation."""
+
+    def __init__(self, losses: int) -> None:
+        super().__init__(granted)
+        self.renewals, self.losses = 0, losses
+        self.sent = asyncio.Event()
+        self.response: asyncio.Future[None] | None = None
+
+    async def renew(self, grant: Grant, *, ttl_ns: int) -> Answer:
+        self.renewals += 1
+        assert self.renewals < 50, "renewed although its caller is gone"
+        self.response = asyncio.get_running_loop().create_future()
+        self.sent.set()
+        await asyncio.wait_for(self.response, WITHIN_S)
+        for _ in range(self.losses):
+            # What some libraries do behind the response: any error is tried again.
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait_for(asyncio.Event().wait(), WITHIN_S)
+        return Answer(outcome=Status.OK, ttl_ns=ttl_ns)
+
+    def respond(self) -> None:
+        if self.response is not None and not self.response.done():
+            self.response.set_result(None)
+
+
+@pytest.mark.parametrize("losses", [0, 1, 2])
+def test_a_cancellation_that_meets_the_response_ends_the_renewals(
+    tmp_path: Path, losses: int
+) -> None:
+    lock = Swallowing(losses)
+
+    async def story(ctx: Context) -> None:
+        async with asyncio.timeout(WITHIN_S):
+            async with ctx.renewing(HELD, every_ns=[MILLISECOND]):
+                await lock.sent.wait()
+                lock.respond()
+        assert lock.renewals == 1
+        assert len(asyncio.all_tasks()) == 1
+
+    record(tmp_path, lock, story)
+
+
+def test_who_is_cancelled_while_its_renewals_end_is_cancelled(tmp_path: Path) -> None:
+    lock, ended = Swallowing(0), list[bool]()
+
+    async def section(ctx: Context, leave: asyncio.Event) -> None:
+        async with ctx.renewing(HELD):
+            await leave.wait()
+        ended.append(True)
+
+    async def story(ctx: Context) -> None:
+        leave = asyncio.Event()
+        task = asyncio.ensure_future(section(ctx, leave))
+        await lock.sent.wait()
+        leave.set()
+        await asyncio.sleep(0)  # its renewal is cancelled now, and not done
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    record(tmp_path, lock, story)
+    assert not ended
 
 
 def test_a_release_that_a_fault_cancels_is_sent_again(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import stat
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -234,6 +235,18 @@ def test_a_workload_that_does_not_end_in_time_ends_the_worker_before_it_is_idle(
     with pytest.raises(TimeoutError):
         world.main(3)
     assert world.state() == segments.READY
+
+
+def test_a_workload_that_loses_its_cancellation_does_not_keep_the_worker(world: World) -> None:
+    async def deaf(ctx: Context) -> None:
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(PLENTY_NS / SECOND)
+        await asyncio.sleep(PLENTY_NS / SECOND)
+
+    world.over_ns = 10 * MILLISECOND
+    world.act = deaf
+    with pytest.raises(TimeoutError, match="2 of 2 clients still ran after"):
+        world.main(3, 4)
 
 
 def test_a_worker_that_cannot_connect_is_never_ready(world: World) -> None:
