@@ -105,6 +105,19 @@ def unknown_parts(target: str) -> list[str]:
     ]
 
 
+def absent_parts(target: str, servers: int, clients: int) -> list[str]:
+    """Parts of a target that name a server or a client beyond the number of them, one line each."""
+    counts = {"n": ("server", servers), "c": ("client", clients)}
+    problems = []
+    for part in re.split(r"[|+]", target):
+        if NODE.fullmatch(part):
+            role, count = counts[part[0]]
+            if int(part[1:]) > count:
+                there = f"{part[0]}1" if count == 1 else f"{part[0]}1 to {part[0]}{count}"
+                problems.append(f"target {part!r}: no such {role}; this run has {there}")
+    return problems
+
+
 def resolve(target: str, view: View, rng: random.Random) -> list[str]:
     """Names of the nodes that a target means now: roles and node names joined by "+".
 

@@ -9,6 +9,7 @@ knows only plans. Each smaller failing plan is yielded as soon as it is found.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,6 +25,8 @@ LEAST, FEW, MANY = 2, 4, 16
 """Tries per candidate: for cosmetic changes, for large removals, for a single fault."""
 SHORT_NS = 20 * MILLISECOND
 ROUNDS = 2
+ROLE_OF = {"clients": "c", "nodes": "n"}
+"""Number of a plan -> the first letter of the nodes that it counts."""
 NETWORK = "sim_network"
 """The option with the seed of the simulated network: randomness, not part of the plan's size."""
 KEPT = ("mutant", "library", NETWORK)
@@ -159,8 +162,10 @@ def earlier(best: Failing, attempt: Attempt) -> Iterator[Failing]:
 def fewer_parties(best: Failing, attempt: Attempt) -> Iterator[Failing]:
     """As few locks, clients and servers as possible."""
     for name in ("locks", "clients", "nodes"):
-        now = getattr(best.plan, name)
+        now, least = getattr(best.plan, name), _named(best.plan, name)
         for number in sorted({1, 2, 3, max(1, now - 1)}):
+            if number < least:
+                continue
             if number >= now:
                 break
             smaller = attempt(_with(best.plan, name, number), FEW)
@@ -243,6 +248,15 @@ def _passes(stand_ins: Mapping[str, str]) -> Sequence[Pass]:
         cut_time,
         earlier,
     )
+
+
+def _named(plan: Plan, name: str) -> int:
+    """The highest number of such a node that a fault names: without it the plan is refused."""
+    if name not in ROLE_OF:
+        return 0
+    parts = [part for fault in plan.faults for part in re.split(r"[|+]", fault.target)]
+    numbers = [part[1:] for part in parts if part[:1] == ROLE_OF[name]]
+    return max((int(number) for number in numbers if number.isdigit()), default=0)
 
 
 def _with(plan: Plan, name: str, number: int) -> Plan:

@@ -28,7 +28,7 @@ from holdfast.harness.recording.timestamped_socket import (
 
 SO_TIMESTAMPNS = 35
 FIRST, AGAIN = 300, 20
-"""Samples of the first measurement, and of each later one."""
+"""Samples of the first measurement, and of each later one at most."""
 EVERY_S = 0.1
 SLACK_NS = 200
 """Maximum difference of two clocks that different code of the kernel reads."""
@@ -44,8 +44,9 @@ class Mirror:
         self._from, self._to = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._to.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
 
-    def look(self, times: int) -> tuple[int, int]:
-        """(at least, at most), from the tightest of this number of samples."""
+    def look(self, times: int, enough_ns: int = 0) -> tuple[int, int]:
+        """(at least, at most), from the tightest of this number of samples, or from the first one
+        that is as tight as `enough_ns`."""
         low, high = 0, 1 << 62
         for _ in range(times):
             before = self._now()
@@ -56,6 +57,8 @@ class Mirror:
             stamp = seconds * 1_000_000_000 + rest
             if after - before < high - low:
                 low, high = stamp - after, stamp - before
+                if high - low <= enough_ns:
+                    break
         return low - SLACK_NS, high + SLACK_NS
 
     def close(self) -> None:
@@ -66,7 +69,7 @@ class Mirror:
 class MonitoredOffset:
     """The monitored offset of the two clocks: timestamps around a step do not count.
 
-    look    measures it: two bounds
+    look    measures it: two bounds, at once if they are as tight as its second argument, ns
     agreed  receives the time up to which all timestamps are valid
     broken  receives the time since which they are not: the last time at which they were
     steps   steps of the wall clock so far; an op passes to `edges` the number at its beginning
@@ -74,16 +77,19 @@ class MonitoredOffset:
 
     def __init__(
         self,
-        look: Callable[[int], tuple[int, int]],
+        look: Callable[[int, int], tuple[int, int]],
         agreed: Callable[[int], None],
         broken: Callable[[int], None],
         now: Callable[[], int] = now_ns,
     ) -> None:
         self._look, self._agreed, self._broken, self._now = look, agreed, broken, now
-        self._low, self._high = look(FIRST)
+        self._low, self._high = look(FIRST, 0)
         self._good_ns = now()
         self._settled = True
         self._over = threading.Event()
+        self._used = False
+        self._idle = False
+        self._wake = threading.Event()
         self._thread: threading.Thread | None = None
         self.steps = 0
 
@@ -103,7 +109,9 @@ class MonitoredOffset:
     def check(self) -> None:
         """Measures again. After a step no timestamp counts until two measurements agree."""
         at = self._now()
-        low, high = self._look(AGAIN)
+        # Twice the width of what is known: nearly every sample is that tight, and a step that such
+        # a sample does not show is shorter than three times that width.
+        low, high = self._look(AGAIN, 2 * (self._high - self._low))
         if low <= self._high and self._low <= high:
             self._low, self._high = max(low, self._low), min(high, self._high)
             if not self._settled:
@@ -118,18 +126,35 @@ class MonitoredOffset:
         self._low, self._high = low, high
         self._broken(self._good_ns)
 
+    def used(self) -> None:
+        """An op begins or has ended: it counts only if a later measurement agrees."""
+        self._used = True
+        if self._idle:
+            self._wake.set()
+
     def start(self) -> None:
-        """Measures 10 times per second from now on, in a separate thread."""
+        """Measures 10 times per second from now on while there are ops, in a separate thread."""
         self._thread = threading.Thread(target=self._watch, name="steady", daemon=True)
         self._thread.start()
 
     def _watch(self) -> None:
-        while not self._over.wait(EVERY_S):
+        while not self._over.is_set():
+            self._wake.clear()
+            self._idle = True
+            # The order matters: an op that has not seen `_idle` has set `_used` before.
+            if not self._used and self._settled and not self._over.is_set():
+                self._wake.wait()
+            self._idle = False
+            if self._over.wait(EVERY_S):
+                return
+            # An op that ends during this measurement is covered by the next one.
+            self._used = False
             self.check()
 
     def close(self) -> None:
         """Measures a last time, so that timestamps up to now count."""
         self._over.set()
+        self._wake.set()
         if self._thread is not None:
             self._thread.join()
         self.check()
@@ -145,11 +170,13 @@ class _Watch:
 
     def __enter__(self) -> Stamped:
         self._begun = self._steady.steps
+        self._steady.used()
         self._seen.__enter__()
         return self._edges
 
     def __exit__(self, *_: object) -> None:
         self._seen.__exit__()
+        self._steady.used()
 
     def _edges(self, inv_ns: int, ret_ns: int) -> tuple[int, int]:
         return self._steady.edges(self._seen.edges(), inv_ns, ret_ns, self._begun)

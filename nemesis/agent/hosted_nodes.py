@@ -146,6 +146,14 @@ class World:
             " give each node a network namespace, or send proxy first"
         )
 
+    def up(self, names: Iterable[str]) -> list[str]:
+        """Those of the nodes that have a live process; all if none has.
+
+        Another fault may have killed some of them: that is no reason to leave the others alone.
+        """
+        names = list(names)
+        return [name for name in names if self.living(name)] or names
+
     def living(self, name: str) -> list[Process]:
         """All live processes of a node, parents first."""
         return processes.tree(self.node(name).roots)

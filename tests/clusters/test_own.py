@@ -145,3 +145,46 @@ def test_the_file_is_read_anew_each_time_and_its_fingerprint_follows(lock: Write
     lock(LOCK + "    nodes = 1\n    ports = (1,)\n    def server(*a): return []\n")
     assert user_system.row(name).nodes == 1
     assert user_system.fingerprint([name]) != before
+
+
+@pytest.mark.parametrize(
+    ("line", "part"),
+    [
+        ("prooves = False", "unknown attribute 'prooves'; did you mean 'proves'?"),
+        ("token = 'ordered'", "did you mean 'tokens'?"),
+        ("promisses = {'ownership': 'any'}", "did you mean 'promises'?"),
+        ("wait = True", "did you mean 'waits'?"),
+        ("port = [7400]", "did you mean 'ports'?"),
+        ("def renw(self, lock, owner, lease_s): return True", "did you mean 'renew'?"),
+        ("def clos(self): ...", "did you mean 'close'?"),
+    ],
+)
+def test_a_misspelt_attribute_is_told_with_what_may_be_meant(
+    lock: Write, line: str, part: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        user_system.row(lock(f"{LOCK}    {line}\n"))
+    assert part in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "port = 6379",
+        "wait = 0.5",
+        "colour = 'red'",
+        "def closed(self): return False",
+        "def renewed(self, lock, owner, lease_s): return True",
+        "def renewal(self): ...",
+        "def released(self, lock, owner): ...",
+        "proves = True; prove = True",
+        "_prooves = False",
+    ],
+)
+def test_attributes_of_its_own_are_no_mistakes(lock: Write, line: str) -> None:
+    user_system.row(lock(f"{LOCK}    {line}\n"))
+
+
+def test_an_attribute_of_a_library_is_no_mistake(tmp_path: Path, lock: Write) -> None:
+    (tmp_path / "beside.py").write_text("class Base:\n    prooves = False\n")
+    user_system.row(lock("from beside import Base\n" + LOCK.replace("class L:", "class L(Base):")))

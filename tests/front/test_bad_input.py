@@ -219,6 +219,47 @@ def test_a_target_that_no_plan_knows_is_refused_before_the_run(capsys: Capture) 
         assert said.code == 0, said.err
 
 
+AIMED = [
+    ("hodler", "unknown target 'hodler'; did you mean 'holder'"),
+    ("leader|hodler", "unknown target 'hodler'"),
+    ("n9", "target 'n9': no such server; this run has n1 to n3"),
+    ("one|n4", "target 'n4': no such server"),
+    ("c1+c7", "target 'c7': no such client; this run has c1 to c5"),
+]
+"""A target that no node of three servers and five clients has, and why."""
+
+
+@pytest.mark.parametrize(("target", "why"), AIMED)
+@pytest.mark.parametrize("do", ["pause", "kill", "clock", "delay", "partition"])
+def test_a_target_is_checked_even_if_no_fault_falls_into_the_run(
+    capsys: Capture, do: str, target: str, why: str
+) -> None:
+    words = ("run", "--system", "reference", "--backend", "sim", "--time", "1s", "--dry-run")
+    said = holdfast(capsys, *words, "--nemesis", f"{do}:target={target}")
+    refused(said, 2, f"nemesis {do}: {why}")
+
+
+@pytest.mark.parametrize(("target", "why"), AIMED)
+def test_the_targets_of_plans_and_campaigns_are_checked(
+    tmp_path: Path, capsys: Capture, target: str, why: str
+) -> None:
+    plan = tmp_path / "plan.toml"
+    plan.write_text(FAULT.format(do="pause", param="").replace("n1", target))
+    refused(holdfast(capsys, "run", plan), 2, f"nemesis pause: {why}")
+    campaign = tmp_path / "campaign.toml"
+    campaign.write_text(CAMPAIGN.format(target=target))
+    refused(holdfast(capsys, "campaign", campaign), 2, f"nemesis pause: {why}")
+
+
+CAMPAIGN = """
+schema = "holdfast-campaign/1"
+systems = ["reference"]
+backend = "sim"
+workloads = ["critical-section"]
+nemeses = ["none", "pause:target={target}"]
+seeds = 1
+time = "1s"
+"""
 FAULT = """
 schema = "holdfast-plan/1"
 system = "reference"

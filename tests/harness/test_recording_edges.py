@@ -41,7 +41,7 @@ def offset(*bounds: tuple[int, int]) -> tuple[MonitoredOffset, list[tuple[str, i
     looks, clock = iter(bounds), iter(range(1, 99))
     told: list[tuple[str, int]] = []
     made = MonitoredOffset(
-        lambda times: next(looks),
+        lambda times, enough_ns: next(looks),
         lambda at: told.append(("agreed", at)),
         lambda at: told.append(("broken", at)),
         now=lambda: next(clock),

@@ -98,6 +98,15 @@ def test_parties_time_durations_and_options_come_down_to_what_it_takes() -> None
     assert dict(plan.options) == {"mutant": "lost-wake-up"}, "what is looked for is not left out"
 
 
+def test_a_node_that_a_fault_names_stays() -> None:
+    first = plan_of(2)
+    named = replace(first.faults[0], target="n3|one"), replace(first.faults[1], target="c4+c2")
+    needs = Needs("f1", "f2", clients=1)
+    plan, _ = smallest(replace(first, faults=named), needs)
+    assert (plan.clients, plan.nodes) == (4, 3)
+    assert all(one.clients >= 4 and one.nodes >= 3 for one, _ in needs.tried if one.faults == named)
+
+
 def test_every_step_fails_and_none_has_more_faults_than_the_one_before() -> None:
     needs = Needs("f2", "f5")
     _, steps = smallest(plan_of(12), needs)

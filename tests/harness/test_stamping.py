@@ -7,6 +7,7 @@ import contextlib
 import socket
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +19,10 @@ from holdfast.harness.core.operations import CAME, LEFT, Op, Status
 from holdfast.harness.core.ports import CALL, CLIENT
 from holdfast.harness.history import reader as history
 from holdfast.harness.history.tighten import share
-from holdfast.harness.recording import segments, timestamped_socket
+from holdfast.harness.recording import clock_sync, segments, timestamped_socket
 from holdfast.harness.recording.clock_sync import Mirror, MonitoredOffset
 from holdfast.harness.recording.timestamped_socket import Edges, StampedSocket, span
+from tests.front.aborted import wait_for
 
 SECOND_NS = 1_000_000_000
 WARM_NS = 10 * SECOND_NS
@@ -203,9 +205,10 @@ class Clocks:
     """A wall clock that somebody sets, and bounds of it as a mirror would find them."""
 
     def __init__(self) -> None:
-        self.ahead, self.now_ns = 10**18, 0
+        self.ahead, self.now_ns, self.looks = 10**18, 0, 0
 
-    def look(self, times: int) -> tuple[int, int]:
+    def look(self, times: int, enough_ns: int) -> tuple[int, int]:
+        self.looks += 1
         return self.ahead - 500, self.ahead + 500
 
     def now(self) -> int:
@@ -230,6 +233,56 @@ def test_stamps_around_a_step_of_the_wall_clock_are_dropped() -> None:
     assert steady.edges(real, 0, 20_000, begun) == (0, 0), "it began before the step"
     assert bad == [2000, 2000]
     assert good == [2000, 4000]
+
+
+def test_a_client_that_waits_measures_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clock_sync, "EVERY_S", 0.001)
+    clocks, good = Clocks(), list[int]()
+    steady = MonitoredOffset(clocks.look, good.append, lambda at: None, clocks.now)
+
+    def parked() -> bool:
+        return steady._idle and not steady._used
+
+    def covered(at: int) -> bool:
+        return bool(good) and good[-1] > at
+
+    steady.start()
+    wait_for(parked, 20, "measured although there was no op")
+    assert clocks.looks == 1, "the first one only"
+    for ops in (1, 2, 3):
+        at = clocks.now()
+        steady.used()
+        wait_for(partial(covered, at), 20, "an op is not covered")
+        wait_for(parked, 20, "it goes on without an op")
+        assert clocks.looks == 1 + ops
+    steady.close()
+
+
+def test_a_step_is_settled_although_no_op_follows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clock_sync, "EVERY_S", 0.001)
+    clocks, good, bad = Clocks(), list[int](), list[int]()
+    steady = MonitoredOffset(clocks.look, good.append, bad.append, clocks.now)
+    clocks.ahead += SECOND_NS
+    steady.start()
+    steady.used()
+    wait_for(lambda: len(bad) == 2 and len(good) == 1, 20, "not settled")
+    steady.close()
+
+
+def test_a_sample_that_is_tight_enough_is_the_last() -> None:
+    mirror, sent = Mirror(), 0
+
+    def now() -> int:
+        nonlocal sent
+        sent += 1
+        return now_ns()
+
+    mirror._now = now
+    mirror.look(20, 1 << 62)
+    assert sent == 2
+    mirror.look(20, 0)
+    mirror.close()
+    assert sent == 42
 
 
 def test_an_arrival_before_the_sending_is_no_answer() -> None:

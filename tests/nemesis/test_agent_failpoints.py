@@ -186,6 +186,22 @@ def test_a_program_that_does_not_call_the_function_is_not_killed(built: dict[str
         steps.go_on()
 
 
+def test_a_node_that_is_down_keeps_the_fault_from_no_other(built: dict[str, Path]) -> None:
+    with stepping(built["fixed"]) as (steps, agent), running(str(built["fixed"])) as other:
+        adopt(agent, "n2", other.pid)
+        other.kill()
+        other.wait()
+        agent.do("failpoint", fault="f1", nodes=["n2", "n1"], function="first_step")
+        assert held(agent)
+        healed = agent.do("heal", fault="f1")
+        # The fault that killed n2 starts it again.
+        assert (healed["effective"], healed["restart"]) == (True, [])
+        steps.process.kill()
+        steps.process.wait()
+        why = agent.error("failpoint", fault="f2", nodes=["n2", "n1"], function="first_step")
+        assert "no live process" in why
+
+
 def test_the_end_of_the_agent_lets_the_thread_go_on(built: dict[str, Path]) -> None:
     with running(str(built["moved"])) as process:
         steps = Steps(process)

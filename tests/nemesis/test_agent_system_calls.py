@@ -329,3 +329,16 @@ def test_a_send_of_node_is_frozen_too(tmp_path: Path) -> None:
             assert one.peer.recv(10) == b"late" and one.said() == "sent"
     finally:
         one.end()
+
+
+def test_a_node_that_is_down_keeps_the_fault_from_no_other(tmp_path: Path) -> None:
+    (tmp_path / "n2").mkdir()
+    with caller(tmp_path) as one, caller(tmp_path / "n2") as other, AgentProcess() as agent:
+        adopt(agent, "n1", one.process.pid)
+        adopt(agent, "n2", other.process.pid)
+        other.process.kill()
+        other.process.wait()
+        agent.do("syscall", fault="f1", nodes=["n2", "n1"], call="sync", act="skip")
+        assert one.does("sync") == "None"
+        assert effective(agent)
+        assert agent.do("heal", fault="f1")["restart"] == []

@@ -17,6 +17,7 @@ from typing import Any
 
 from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.presets import LEASE
+from holdfast.clusters.systems.user_class.attributes import misspelt
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
@@ -85,6 +86,7 @@ class OwnSystem:
         missing = [name for name in ("acquire", "release") if not callable(getattr(made, name, 0))]
         if missing:
             problems.append(f"missing {' and '.join(missing)}")
+        problems += misspelt(made)
         if self.nodes and not (callable(getattr(made, "server", None)) and self.ports):
             problems.append("nodes require `server` (the command of one server) and ports")
         for name, choices in CHOICES.items():

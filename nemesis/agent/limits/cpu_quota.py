@@ -62,6 +62,7 @@ class CpuQuota:
             raise Refused("cpu-quota: needs a share > 0 and < 1 and a period of 10 ms to 1 s")
         if not any(self._world.living(node) for node in nodes):
             raise Refused(f"cpu-quota {'+'.join(nodes)}: no live process; restart it first")
+        nodes = self._world.up(nodes)
         run_s = period_ns * share_ppm / ALL_PPM / SECOND_NS
         made = self._faults[fault] = _Fault(
             nodes=nodes,

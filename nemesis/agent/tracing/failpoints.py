@@ -116,7 +116,7 @@ class Failpoints:
             name: FunctionTracer(
                 roots=self._world.node(name).roots, function=args["function"], hold=args["hold"]
             )
-            for name in args["nodes"]
+            for name in self._world.up(args["nodes"])
         }
         trace_all(self._tracers[fault].values())
         return self.observe(fault)

@@ -87,7 +87,7 @@ class SystemCalls:
                 ),
                 act=act,
             )
-            for name in args["nodes"]
+            for name in self._world.up(args["nodes"])
         }
         trace_all(self._tracers[fault].values())
         return self.observe(fault)

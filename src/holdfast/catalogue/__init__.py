@@ -259,6 +259,7 @@ _BACKENDS: dict[str, BackendRow] = {
         clients_here=True,
         networks=True,
         client_networks=True,
+        most_nodes=250,
     ),
     "local-proxy": BackendRow(
         entry=f"{_B}.local.proxy_backend:LocalProxyBackend",
@@ -266,6 +267,7 @@ _BACKENDS: dict[str, BackendRow] = {
         precheck=f"{_B}.local.proxy_backend:precheck",
         programs_here=True,
         clients_here=True,
+        most_nodes=250,
     ),
     "docker": BackendRow(
         entry=f"{_B}.docker.backend:DockerBackend",
@@ -275,6 +277,7 @@ _BACKENDS: dict[str, BackendRow] = {
         clients_here=True,
         networks=True,
         client_networks=True,
+        most_nodes=250,
     ),
     "ssh": BackendRow(
         entry=f"{_B}.ssh.backend:SshBackend",
@@ -282,6 +285,7 @@ _BACKENDS: dict[str, BackendRow] = {
         precheck=f"{_B}.ssh.backend:precheck",
         hosts_file=True,
         networks=True,
+        most_nodes=250,
     ),
     "sim": BackendRow(
         entry=f"{_B}.sim.run:simulate",

@@ -114,6 +114,7 @@ class BackendRow:
     `clients_here`: clients are processes of this machine, which can do faults to themselves.
     `networks`: each node has a network of its own, on which its packets can be hit.
     `client_networks`: each client has a network of its own, on which its connections can be hit.
+    `most_nodes`: servers, clients, resource and probe of one run; 0: no limit.
     """
 
     entry: str
@@ -130,3 +131,4 @@ class BackendRow:
     clients_here: bool = False
     networks: bool = False
     client_networks: bool = False
+    most_nodes: int = 0

@@ -47,9 +47,10 @@ from holdfast.harness.plans.plan import LEASE_NS, NAMES, Known, Plan, suggest, t
 from holdfast.harness.runs import directory
 from holdfast.harness.runs.directory import RunDir
 from holdfast.nemesis.compose import draw_all
-from holdfast.nemesis.targets import unknown_parts
+from holdfast.nemesis.targets import absent_parts, unknown_parts
 from holdfast.nemesis.user_nemesis import UserNemesis
 from holdfast.planning import (
+    capacity,
     offered_load,
     operations,
     own_code,
@@ -111,6 +112,7 @@ def prepared(plan: Plan) -> Prepared:
         *not_whole(plan),
         *wrong_names(plan),
         *offered_load.problems(plan),
+        *capacity.too_many(offered_load.shared(plan), found.servers),
         *wrong_mutant(plan),
         *unable(found),
         *wrong_lease(found),
@@ -126,7 +128,7 @@ def prepared(plan: Plan) -> Prepared:
     ]
     drawn: Sequence[Fault] = ()
     try:
-        drawn = draw(plan)
+        drawn = draw(plan, found.servers)
     except UsageError as error:
         problems += error.problems
     if problems:
@@ -210,10 +212,28 @@ def nemeses_elsewhere(plan: Plan) -> list[str]:
     ]
 
 
-def unknown_targets(faults: Sequence[Fault]) -> list[str]:
-    """Targets that no node can have, one line each: such a fault would be skipped."""
-    aimed = dict.fromkeys((fault.do, fault.target) for fault in faults)
-    return [f"nemesis {do}: {why}" for do, target in aimed for why in unknown_parts(target)]
+def wrong_targets(plan: Plan, faults: Sequence[Fault], servers: int) -> list[str]:
+    """Targets that no node of the run can have, one line each: such a fault would be skipped.
+
+    Those of the options count also if no fault falls into the time of the run. `target` may mean
+    something else to a user's nemesis: the targets of its faults count.
+    """
+    aimed = [
+        (name, options["target"])
+        for name, options in plan.nemeses
+        if options.get("target") and not _of_user(name)
+    ]
+    aimed += [(fault.do, fault.target) for fault in faults]
+    clients = capacity.workers(plan)
+    return [
+        f"nemesis {do}: {why}"
+        for do, target in dict.fromkeys(aimed)
+        for why in (*unknown_parts(target), *absent_parts(target, servers, clients))
+    ]
+
+
+def _of_user(name: str) -> bool:
+    return isinstance(load(catalogue.NEMESES[name].entry), UserNemesis)
 
 
 def out_of_reach(plan: Plan) -> list[str]:
@@ -276,13 +296,16 @@ def _say_once(line: str) -> None:
         click.echo(f"holdfast: {line}", err=True)
 
 
-def draw(plan: Plan) -> Sequence[Fault]:
-    """The exact faults of the plan's nemeses, from its seed."""
+def draw(plan: Plan, servers: int) -> Sequence[Fault]:
+    """The exact faults of the plan's nemeses, from its seed; UsageError lists their mistakes.
+
+    servers   number of servers, of which a target may name one
+    """
     entries = {name: load(catalogue.NEMESES[name].entry) for name, _ in plan.nemeses}
     lease = duration_text(plan.lease_ns)
     specs = [(name, {"lease": lease, **options}) for name, options in plan.nemeses]
     drawn = draw_all(specs, entries, plan.seed, plan.time_ns)
-    wrong = [*unknown_targets((*plan.faults, *drawn)), *wrong_params(plan)]
+    wrong = [*wrong_targets(plan, (*plan.faults, *drawn), servers), *wrong_params(plan)]
     if wrong:
         raise UsageError(*wrong)
     return drawn
