@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from holdfast.harness.core.error_lines import first_error
 from holdfast.harness.core.errors import EnvironmentFailed, UsageError
 
 ATTEMPTS = 3
@@ -27,11 +28,24 @@ SILENT_S = 300
 """pip itself times out on a silent index much sooner; a package that is built may take long."""
 LAST_WORDS = 65536
 SHOWN = 8
+OLDEST = (3, 11)
+"""The oldest interpreter that Holdfast and its nodes run on."""
 PROGRESS = ("Collecting ", "Downloading ", "Building wheel")
 OLDER = re.compile(
-    r"""^Requires-Dist:\s*([^;\n]+?)\s*;\s*python(?:_full)?_version\s*<=?\s*["'][\d.]+["']\s*$""",
+    r"""^Requires-Dist:\s*([^;\n]+?)\s*;\s*python(_full)?_version\s*(<=?)\s*["']([\d.]+)["']\s*$""",
     re.M,
 )
+BUILD_FAILED = re.compile(
+    r"Failed to build (?:installable wheels for some pyproject\.toml based projects \()?([\w.-]+)"
+    r"|(?:metadata-generation-failed|subprocess-exited-with-error)"
+)
+OF_PIP = (
+    "ERROR: ",
+    "error: subprocess-exited",
+    "error: metadata-generation",
+    "error: failed-wheel",
+)
+"""Beginnings of errors that say only that another program of pip's failed."""
 NO_VERSION = re.compile(r"satisfies the requirement (\S+) \(from versions: ([^)]*)\)")
 
 
@@ -76,7 +90,8 @@ def fetch(
     """The folder that holds exactly these pins; fetched with pip on first use.
 
     built  packages among them that are published as source only, which pip has to build
-    dependencies   also fetch what they depend on; else the pins are complete
+    dependencies   also fetch what they depend on; else the pins are complete. What is published as
+           source only is built by this interpreter, which is that of clients on this machine
     tell   receives lines of progress
 
     The folder appears atomically. UsageError if there is no such version, else EnvironmentFailed
@@ -86,41 +101,87 @@ def fetch(
     if target.is_dir():
         return target
     argv = [sys.executable, "-P", "-m", "pip", "install", "--progress-bar=off",
-            "--disable-pip-version-check", *([] if dependencies else ["--no-deps"]),
-            "--only-binary=:all:", *(f"--no-binary={package}" for package in built)]  # fmt: skip
-    said = ""
-    for attempt in range(1, ATTEMPTS + 1):
+            "--disable-pip-version-check", *([] if dependencies else ["--no-deps"])]  # fmt: skip
+    binary = ["--only-binary=:all:", *(f"--no-binary={package}" for package in built)]
+    said, attempt, sources = "", 0, False
+    while attempt < ATTEMPTS:
+        attempt += 1
         again = f" (attempt {attempt} of {ATTEMPTS})" if attempt > 1 else ""
         tell(f"fetching {', '.join(pins)} with pip{again}")
         with scratch(target) as part:
-            fetched, said = installed([*argv, "--target", str(part), *pins], _progress, tell)
-            if fetched and dependencies and (older := _for_older_pythons(part)):
-                # The nodes' interpreter may be another one than ours.
-                fetched, said = installed([*argv, "--target", str(part), *older], _progress, tell)
+            fetched, said = installed(
+                [*argv, *binary, "--target", str(part), *pins], _progress, tell
+            )
             if fetched:
+                if dependencies:
+                    _add_for_older_pythons(part, [*argv, *binary], tell)
                 return moved(part, target)
         unknown = NO_VERSION.search(said)
-        if unknown is not None and unknown[2] != "none":
+        if unknown is not None and dependencies and not sources:
+            tell(f"no built {unknown[1]} for this interpreter: building it from its source")
+            # Else pip may install it as an egg, whose folder does not name its version.
+            binary, attempt = ["--prefer-binary", "--use-pep517"], attempt - 1
+            sources = True
+        elif unknown is not None and unknown[2] != "none":
             # The index responded: another attempt would get the same response.
+            form = "" if dependencies else " in pure Python or for this machine"
             raise UsageError(
-                f"libraries: pip finds no {unknown[1]} in pure Python or for this machine; found"
+                f"libraries: pip finds no {unknown[1]}{form}; found"
                 f" {', '.join(unknown[2].split(', ')[-SHOWN:])}"
             )
+        elif (failed := BUILD_FAILED.search(said)) is not None:
+            raise EnvironmentFailed(
+                f"libraries: {', '.join(pins)}: pip could not build {failed[1] or 'a package'} from"
+                f" its source: {_reason(said)}"
+            )
     raise EnvironmentFailed(
-        f"libraries: pip could not fetch {', '.join(pins)} in {ATTEMPTS} attempts:"
-        f" {said.strip().splitlines()[-1] if said.strip() else 'no output'}"
+        f"libraries: pip could not fetch {', '.join(pins)} in {ATTEMPTS} attempts: {_reason(said)}"
     )
 
 
+def _reason(said: str) -> str:
+    """Why pip failed: the error of a build, else its own, else its last line."""
+    lines = [line for line in said.splitlines() if line.strip()]
+    own = [line for line in lines if line.strip().startswith(OF_PIP)]
+    inner = first_error(line for line in lines if not line.strip().startswith(OF_PIP))
+    return inner or first_error(own) or (lines[-1].strip() if lines else "no output")
+
+
+def _add_for_older_pythons(part: Path, argv: Sequence[str], tell: Callable[[str], None]) -> None:
+    """Also fetches what only interpreters before this one need: those of the nodes may be older.
+
+    One that cannot be fetched is left out: pip looks for a package for this interpreter, for which
+    there may be none.
+    """
+    for one in _for_older_pythons(part):
+        fetched, said = installed([*argv, "--target", str(part), one], _progress, tell)
+        if not fetched:
+            tell(f"without {one}, which only older interpreters need: {_reason(said)}")
+
+
 def _for_older_pythons(fetched: Path) -> list[str]:
-    """Dependencies of fetched packages that only older interpreters than this one need.
+    """Dependencies of fetched packages that only older interpreters than this one need, of those
+    that Holdfast runs on.
 
     Of `Requires-Dist: async-timeout>=4; python_full_version < "3.11.3"` this is the first half.
     """
     metadata = [path.read_text(errors="replace") for path in fetched.glob("*.dist-info/METADATA")]
-    needed = [found[1] for text in metadata for found in OLDER.finditer(text)]
+    needed = [
+        match[1]
+        for text in metadata
+        for match in OLDER.finditer(text)
+        if _covers(match[4], inclusive=match[3] == "<=", full=bool(match[2]))
+    ]
     there = {_alike(path.name.partition("-")[0]) for path in fetched.glob("*.dist-info")}
-    return [one for one in needed if _alike(re.split(r"[^\w.-]", one)[0]) not in there]
+    missing = [one for one in needed if _alike(re.split(r"[^\w.-]", one)[0]) not in there]
+    return list(dict.fromkeys(missing))
+
+
+def _covers(version: str, *, inclusive: bool, full: bool) -> bool:
+    """Whether a marker `< version` is true for the oldest interpreter that Holdfast runs on."""
+    bound = tuple(int(part) for part in version.split(".") if part)
+    oldest = (*OLDEST, 0) if full else OLDEST
+    return oldest < bound or (inclusive and oldest == bound)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.harness.core.error_lines import MOST, first_error
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.ports import (
     Command,
@@ -37,7 +38,11 @@ READY_WITHIN_NS = 20 * SECOND
 EXIT_LOOK_NS = 200 * MILLISECOND
 """Interval between two checks of which processes run."""
 STAMPED_LINE = r"^\d{10,} "
-LOG_LINES = 3
+LOG_LINES, RECENT_LINES = 3, 40
+START_WITHIN_NS = 120 * SECOND
+"""Bound for the start of all clients; a process that waits for its turn costs nothing yet."""
+STARTS_AT_ONCE = 16
+"""Each start is polled until its last exec: hundreds at once would delay each other."""
 TAPS = "127.78.0"
 GENERATION = 1000
 """A restarted client is a new logical client: this is added to its process number."""
@@ -111,7 +116,15 @@ class Cluster:
             # What a server wrote before it was ready (its empty database) is older than the run.
             await self.agent.ask("sync_disks")
         rest = [node.name for node in self.nodes if node.role != "server"]
-        await asyncio.gather(*(self.start(name) for name in rest))
+        deadline = self.runtime.now() + START_WITHIN_NS
+        for at in range(0, len(rest), STARTS_AT_ONCE):
+            if self.runtime.now() > deadline:
+                raise EnvironmentFailed(
+                    f"{at} of {len(rest)} processes were started within"
+                    f" {START_WITHIN_NS // SECOND} s: this machine cannot carry"
+                    f" {self.plan.clients} clients now"
+                )
+            await asyncio.gather(*(self.start(name) for name in rest[at : at + STARTS_AT_ONCE]))
 
     async def _forward(self) -> None:
         """On a backend without networks, routes every directed link through the agent."""
@@ -231,7 +244,7 @@ class Cluster:
         return f"{name} exited unexpectedly{self._last_output(name)}"
 
     def _last_output(self, name: str) -> str:
-        """The last log lines of a process, as the end of a sentence."""
+        """The first error and the last lines of a process's log, as the end of a sentence."""
         if self._exits is not None:
             last = self._exits.last_output(name)
             return f": {last}" if last else ""
@@ -241,7 +254,11 @@ class Cluster:
         except OSError:
             lines = []
         # Our own servers start each line with their clock, which is omitted here.
-        last = " | ".join(re.sub(STAMPED_LINE, "", line)[:300] for line in lines[-LOG_LINES:])
+        shown = [re.sub(STAMPED_LINE, "", line)[:MOST] for line in lines[-LOG_LINES:]]
+        error = first_error(lines[-RECENT_LINES:])
+        if error and not any(error in line for line in shown):
+            shown.insert(0, error)
+        last = " | ".join(shown)
         return f": {last} (see {log})" if last else f": no output (see {log})"
 
     def _workers(self) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import secrets
 import stat
 from collections.abc import Callable, Iterator, Mapping
@@ -24,6 +25,8 @@ from holdfast.harness.verdicts.former_keys import current
 
 MOST_BYTES = 256 << 20
 """Size limit of files that are read as a whole, except segments, which have their own limit."""
+SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
+"""An escaped or raw surrogate in JSON; `json` reads both."""
 MOST_DEPTH = 64
 MOST_FILES = 100_000
 
@@ -162,17 +165,31 @@ def appending(root: Path, name: str) -> Iterator[Callable[[bytes], object]]:
 
 
 def decoded(data: bytes) -> Any:
-    """A JSON value. ValueError if it is invalid, nested too deeply or has a non-finite number."""
+    """A JSON value. ValueError if it is invalid, nested too deeply, or has a non-finite number or
+    text that no file can hold."""
     try:
         found = json.loads(data, parse_constant=_not_finite)
     except RecursionError:
         raise ValueError(f"nested deeper than {MOST_DEPTH}") from None
+    if SURROGATE.search(data):
+        _encodable(found)
     level = [found]
     for _ in range(MOST_DEPTH):
         level = [inner for outer in level for inner in _inside(outer)]
         if not level:
             return found
     raise ValueError(f"nested deeper than {MOST_DEPTH}")
+
+
+def _encodable(found: object) -> None:
+    """ValueError if a text has half of a surrogate pair: JSON can escape it, UTF-8 cannot."""
+    try:
+        json.dumps(found, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        around = error.object[max(0, error.start - 20) : error.end + 20]
+        raise ValueError(f"a lone surrogate in {around!a}") from None
+    except RecursionError:
+        raise ValueError(f"nested deeper than {MOST_DEPTH}") from None
 
 
 def _inside(value: object) -> list[object]:

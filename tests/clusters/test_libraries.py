@@ -104,7 +104,9 @@ def test_dependencies_that_only_older_interpreters_need_are_fetched_too(calls: P
         [
             "Name: Some.Lock",
             'Requires-Dist: async-timeout>=4.0.3; python_full_version < "3.11.3"',
-            'Requires-Dist: there>=1; python_version < "3.9"',
+            'Requires-Dist: there>=1; python_version < "3.12"',
+            'Requires-Dist: excluded>=1; python_version < "3.9"',
+            'Requires-Dist: excluded-too>=1; python_version <= "3.10"',
             'Requires-Dist: fast==2; extra == "fast"',
             'Requires-Dist: newer>=1; python_version >= "3.99"',
         ]
@@ -125,6 +127,78 @@ echo "$@" >> "$0.asked"
         environments.problem(PINS[:1], dependencies=True)
         == "not fetched yet; the first run fetches it with pip"
     )
+
+
+def test_a_dependency_of_older_interpreters_that_cannot_be_fetched_is_left_out(
+    calls: Path,
+) -> None:
+    metadata = 'Requires-Dist: backport>=4; python_full_version < "3.11.3"'
+    does = f"""
+while [ "$1" != --target ]; do shift; done
+case "$3" in backport*) echo 'ERROR: requires a different Python' ; exit 1 ;; esac
+mkdir -p "$2/some_lock-1.0.2.dist-info"
+printf '%s' '{metadata}' > "$2/some_lock-1.0.2.dist-info/METADATA"
+"""
+    write(calls, does)
+    told: list[str] = []
+    folder = environments.fetch(PINS, (), told.append, dependencies=True)
+    assert [path.name for path in folder.iterdir()] == ["some_lock-1.0.2.dist-info"]
+    assert told[-1].startswith("without backport>=4, which only older interpreters need: ERROR: ")
+
+
+NO_WHEEL = """
+case "$*" in *--only-binary*)
+  echo 'ERROR: Could not find a version that satisfies the requirement {pin} (from versions: {has})'
+  exit 1 ;;
+esac
+"""
+
+
+@pytest.mark.parametrize("has", ["none", "0.9, 1.0.0"])
+def test_a_package_with_a_source_only_is_built(calls: Path, has: str) -> None:
+    does = """
+while [ "$1" != --target ]; do shift; done
+mkdir -p "$2/some_lock-1.0.2.dist-info"
+"""
+    write(calls, NO_WHEEL.format(pin=PINS[0], has=has) + does)
+    told: list[str] = []
+    folder = environments.fetch(PINS, (), told.append, dependencies=True)
+    assert (folder / "some_lock-1.0.2.dist-info").is_dir()
+    assert "no built Some.Lock==1.0.2 for this interpreter: building it from its source" in told
+    assert len(calls.read_text().splitlines()) == 2
+
+
+BUILD = """
+cat <<'END'
+  error: subprocess-exited-with-error
+  x python setup.py egg_info did not run successfully.
+  | exit code: 1
+  +-> [6 lines of output]
+      Traceback (most recent call last):
+        File "setup.py", line 3, in <module>
+      ModuleNotFoundError: No module named 'distribute_setup'
+      [end of output]
+  note: This error originates from a subprocess, and is likely not a problem with pip.
+error: metadata-generation-failed
+hint: See above for details.
+END
+exit 1
+"""
+
+
+def test_a_source_that_cannot_be_built_is_told_once_with_its_reason(calls: Path) -> None:
+    write(calls, NO_WHEEL.format(pin=PINS[0], has="none") + BUILD)
+    with pytest.raises(EnvironmentFailed, match=r"No module named 'distribute_setup'$"):
+        environments.fetch(PINS, dependencies=True)
+    assert len(calls.read_text().splitlines()) == 2, "another attempt would fail the same way"
+
+
+def test_a_version_that_has_no_source_either_is_refused_at_once(calls: Path) -> None:
+    wrong = "Could not find a version that satisfies the requirement Some.Lock==1.0.2"
+    write(calls, f"echo 'ERROR: {wrong} (from versions: 1.0.0, 1.0.3)'; exit 1")
+    with pytest.raises(UsageError, match=r"no Some.Lock==1.0.2; found 1.0.0, 1.0.3"):
+        environments.fetch(PINS, dependencies=True)
+    assert len(calls.read_text().splitlines()) == 2
 
 
 @pytest.mark.parametrize("package", LIBRARIES)

@@ -74,6 +74,11 @@ def test_a_program_that_grants_everything_is_found_and_a_pause_reaches_it(
             "import sys\nsys.stdin.readline()\nsys.exit('boom, no server')\n",
             "exited unexpectedly with code 1; its last lines on stderr: boom, no server",
         ),
+        (
+            "import sys\nsys.stdin.readline()\n"
+            "sys.exit('  throw err;\\n\\nError: no such module\\n {\\n}\\n\\nNode.js v20.19.2')\n",
+            "exited unexpectedly with code 1; its first error on stderr: Error: no such module (",
+        ),
     ],
 )
 def test_a_program_that_prints_garbage_or_dies_is_named_once(

@@ -230,6 +230,23 @@ def test_it_listens_at_an_address_of_ipv6_under_its_own_names_only(runs: Path) -
         assert ask(server, "/", Authorization=f"Bearer {TOKEN}")[0] == 200
 
 
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("/?" + "&".join(f"f{n}=1" for n in range(41)), "Max number of fields exceeded"),
+        ("/run?" + "&" * 41, "Max number of fields exceeded"),
+    ],
+)
+def test_an_address_that_cannot_be_read_is_refused_without_a_traceback(
+    runs: Path, capsys: pytest.CaptureFixture[str], path: str, why: str
+) -> None:
+    with served(runs) as server:
+        status, _, body = ask(server, path)
+        assert status == 400 and why in body.decode()
+        assert ask(server, "/?" + "&".join(f"f{n}=1" for n in range(40)))[0] == 200
+    assert "Traceback" not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "TRACE"])
 def test_it_only_reads(runs: Path, method: str) -> None:
     with served(runs) as server:

@@ -96,6 +96,25 @@ def test_json_that_is_absurd_is_refused(text: str) -> None:
         files.decoded(text.encode())
 
 
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"a": "\\ud800"}',
+        b'{"a": ["x\\uDFFFy"]}',
+        b'{"\\udc00": 1}',
+        b'"\xed\xa0\x80"',
+        b'{"a": "\\ud83d \\ude00"}',
+    ],
+)
+def test_half_a_surrogate_pair_is_refused(data: bytes) -> None:
+    with pytest.raises(ValueError, match="a lone surrogate in"):
+        files.decoded(data)
+
+
+def test_a_whole_surrogate_pair_is_read() -> None:
+    assert files.decoded(b'["\\ud83d\\ude00", "\\\\ud800"]') == ["\U0001f600", "\\ud800"]
+
+
 def test_json_that_is_not_absurd_is_read() -> None:
     deep = "[" * 60 + "]" * 60
     assert files.decoded(deep.encode()) == json.loads(deep)

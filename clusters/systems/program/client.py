@@ -22,6 +22,7 @@ from holdfast.clusters.systems.program import command_line, protocol
 from holdfast.harness.client import resource_replies
 from holdfast.harness.client.resource_replies import PORT, Reply, Resource
 from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.harness.core.error_lines import first_error
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
 from holdfast.harness.core.ports import ClientSetup
@@ -51,6 +52,7 @@ class ProgramClient:
         self._late: set[int] = set()
         self._attempts: set[int] = set()
         self._said: deque[str] = deque(maxlen=3)
+        self._error = ""
         self._closing = False
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -192,11 +194,14 @@ class ProgramClient:
         while line := await self._process.stderr.readline():
             text = line.decode(errors="replace").rstrip()
             self._said.append(text)
+            self._error = self._error or first_error([text])
             sys.stderr.write(f"{text}\n")
 
     def _give_up(self, why: str) -> NoReturn:
         """End the worker: the responses of such a program cannot be judged."""
         last = f"; its last lines on stderr: {' | '.join(self._said)}" if self._said else ""
+        if self._error:
+            last = f"; its first error on stderr: {self._error}"
         sys.stderr.write(f"the client program {why}{last}\n")
         sys.stderr.flush()
         os._exit(1)

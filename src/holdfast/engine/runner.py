@@ -30,11 +30,12 @@ from holdfast.harness.core.ports import Prechecked
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.driver.run import END_WORKLOAD
 from holdfast.harness.plans.manifest import Manifest, to_table
+from holdfast.harness.plans.plan import OWN, suggest
 from holdfast.harness.runs import directory, files, journal
 from holdfast.harness.runs.directory import RunDir
 from holdfast.harness.verdicts.judged import Judged, Verified
 from holdfast.harness.verification.orders import FILE as ORDERS
-from holdfast.planning import prepare
+from holdfast.planning import capacity, prepare
 from holdfast.planning.resolve import Prepared
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def judge_run(run: RunDir, checkers: Sequence[str] = (), in_parts: int = 0) -> J
 
     with files.shaped(run.manifest):
         manifest, found = with_named(run.read_manifest(), checkers, run.own)
+    _known(run, manifest)
     orders = bytearray()
     if in_parts or too_large(run.history):
         across, rows = load(catalogue.ACROSS_PARTS), in_parts or MOST_ROWS
@@ -75,6 +77,22 @@ def judge_run(run: RunDir, checkers: Sequence[str] = (), in_parts: int = 0) -> J
     except OSError as error:
         _not_stored(run.verdicts, error)
     return verdicts
+
+
+def _known(run: RunDir, manifest: Manifest) -> None:
+    """UsageError for a resource that does not exist: what it admits decides verdicts. A system may
+    be that of a plug-in which is not installed here: the manifest has its promises."""
+    plan = manifest.plan
+    if plan.resource not in catalogue.RESOURCES:
+        unknown = suggest(plan.resource, catalogue.RESOURCES, "resource")
+        raise UsageError(f"{run.manifest}: {unknown}")
+    known = plan.system in catalogue.SYSTEMS or OWN.fullmatch(plan.system)
+    if not known and plan.system not in manifest.plug_ins:
+        click.echo(
+            f"note: {run.manifest}: system {plan.system!r} is not known here: judged by the"
+            " promises that stand in the manifest",
+            err=True,
+        )
 
 
 def _verified(run: RunDir, verdicts: Judged, orders: bytes) -> Verified:
@@ -164,6 +182,8 @@ def precheck(manifest: Manifest) -> None:
         reason = system.precheck() if isinstance(system, Prechecked) else None
     if reason is None and manifest.options.disk_bytes:
         reason = load(backend.disks)()
+    if reason is None:
+        reason = capacity.too_large(manifest.plan)
     if reason is not None:
         raise EnvironmentFailed(reason)
 

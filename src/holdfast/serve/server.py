@@ -41,6 +41,8 @@ REPORT_POLICY = (
 )
 """Policy of a report, which may come from anywhere: its own origin and one known script."""
 COOKIE = "holdfast"
+MOST_FIELDS = 40
+"""Fields of a query; a page has fewer than ten."""
 LOG_TAIL = 1 << 20
 ZIP_BYTES = 2 << 30
 VERDICT_WITHIN_S = 60
@@ -102,10 +104,9 @@ class Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None:
         """Logs nothing: the text of a request is not trusted."""
 
-    def _elsewhere(self) -> bool:
-        """Whether another site caused this request, by the Sec-Fetch-Site header."""
+    def _elsewhere(self, came: str) -> bool:
+        """Whether another site caused this request, by the Sec-Fetch-Site header. came: its path"""
         told = self.headers.get("Sec-Fetch-Site", "none")
-        came = urlsplit(self.path).path
         # A link elsewhere may lead to a page for a person to look at, but not make us work.
         leads = self.headers.get("Sec-Fetch-Mode", "navigate") == "navigate" and came != "/zip"
         return told in ("cross-site", "same-site") and not leads
@@ -129,12 +130,15 @@ class Handler(BaseHTTPRequestHandler):
             return _problem(
                 HTTPStatus.MISDIRECTED_REQUEST, "Unknown Host header; use the printed address."
             )
-        if self._elsewhere():
+        try:
+            url = urlsplit(self.path)
+            query = parse_qs(url.query, max_num_fields=MOST_FIELDS)
+        except ValueError as error:
+            return _problem(HTTPStatus.BAD_REQUEST, f"Invalid address: {error}.")
+        if self._elsewhere(url.path):
             return _problem(
                 HTTPStatus.FORBIDDEN, "Cross-site request rejected; open this page directly."
             )
-        url = urlsplit(self.path)
-        query = parse_qs(url.query, max_num_fields=40)
         if self.server.token and not self._admitted():
             given = query.pop("token", [""])[0]
             if not _same(given, self.server.token):

@@ -15,6 +15,7 @@ import pytest
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.ports import Command, Image, Leader, Node, Place
 from holdfast.harness.driver import cluster as cluster_module
+from holdfast.harness.driver.cluster import Cluster
 from tests.harness.driver.machine import (
     OPTIONS,
     PLAN,
@@ -274,6 +275,43 @@ def test_a_log_that_cannot_be_read_is_no_output(machine: Machine) -> None:
     log = machine.folder / "logs" / "c1" / "worker.log"
     log.unlink()
     assert made.exit_message("c1") == f"c1 exited unexpectedly: no output (see {log})"
+
+
+def test_the_first_error_of_a_log_is_told_before_its_last_lines(machine: Machine) -> None:
+    made = cluster(machine, Service(), Books())
+    asyncio.run(made.open())
+    log = machine.folder / "logs" / "c1" / "worker.log"
+    lines = ["Error: no such module", "Require stack:", "- /lock.js", " [", "]", "Node.js v20"]
+    log.write_text("\n".join(lines) + "\n")
+    told = f"c1 exited unexpectedly: Error: no such module |  [ | ] | Node.js v20 (see {log})"
+    assert made.exit_message("c1") == told
+    log.write_text("\n".join(lines[:2]) + "\n")
+    told = f"c1 exited unexpectedly: Error: no such module | Require stack: (see {log})"
+    assert made.exit_message("c1") == told
+
+
+def test_clients_start_some_at_a_time_and_within_a_bound(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster_module, "STARTS_AT_ONCE", 2)
+    made = cluster(machine, Service(), Books())
+    at_once, most = 0, 0
+    start = made.start
+
+    async def counted(name: str) -> None:
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        await asyncio.sleep(0)
+        await start(name)
+        at_once -= 1
+
+    monkeypatch.setattr(Cluster, "start", lambda self, name: counted(name))
+    asyncio.run(made.open())
+    assert most == 2
+    monkeypatch.setattr(cluster_module, "START_WITHIN_NS", -1)
+    with pytest.raises(EnvironmentFailed, match=r"^0 of \d+ processes were started within"):
+        asyncio.run(made.open())
 
 
 def test_a_server_that_is_never_ready_is_told_with_its_last_words(
