@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from holdfast.harness.core.error_lines import first_error
 from holdfast.harness.core.errors import EnvironmentFailed, UsageError
+from holdfast.harness.recording.error_lines import first_error
 
 ATTEMPTS = 3
 SILENT_S = 300

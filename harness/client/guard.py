@@ -117,7 +117,7 @@ class Guard:
         for watch in self._watches:
             if watch.until_s <= now_s:
                 watch.fire()
-                # A call that loses this cancellation would otherwise last for ever.
+                # A call that loses this cancellation would otherwise never end.
                 watch.until_s = now_s + CANCEL_AGAIN_S
         if self._watches:
             self._set_timer(loop, min(watch.until_s for watch in self._watches))

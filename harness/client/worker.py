@@ -8,6 +8,7 @@ library only: it is shipped as source into containers and libraries' own environ
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import json
 import os
@@ -33,6 +34,7 @@ from holdfast.harness.recording.recorder import Rows, Stamps
 
 Config = Mapping[str, Any]
 AGAIN_S = 0.2
+FULL = (errno.ENOSPC, errno.EDQUOT)
 LOOK_NS = 50 * MILLISECOND
 """Interval between two readings of the phase; hundreds of clients may wait on one core."""
 OURS = (ImportError, NameError, AttributeError, TypeError, SyntaxError, AssertionError)
@@ -42,6 +44,18 @@ OURS = (ImportError, NameError, AttributeError, TypeError, SyntaxError, Assertio
 def main(argv: list[str]) -> int:
     """Exit code 0: closed cleanly; 1: a workload or adapter raised, see the log."""
     config: Config = json.loads(Path(argv[1]).read_text())
+    try:
+        return _recorded(config)
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        sys.stderr.write(
+            f"cannot record: {error.strerror}: {error.filename or config['history']}\n"
+        )
+        return 1
+
+
+def _recorded(config: Config) -> int:
     # At the end: no package of the user's environment hides one of the standard library.
     sys.path.extend(config.get("site", ()))
     phase = Phase(Path(config["phase"]), writable=False)

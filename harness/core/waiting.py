@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
-from typing import Any
 
 from holdfast.harness.core.clock import MILLISECOND, SECOND, now_ns
 
@@ -61,7 +60,7 @@ async def to_the_end(work: Coroutine[object, None, None]) -> None:
         raise stopped
 
 
-async def cancel_until_done(*tasks: asyncio.Future[Any]) -> None:
+async def cancel_until_done(*tasks: asyncio.Task[object]) -> None:
     """Cancel tasks until each has ended, however: the code that they run may lose a cancellation.
 
     `asyncio.wait_for` of Python 3.11 returns the response if a cancellation meets it, and libraries

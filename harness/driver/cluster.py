@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 
 from holdfast.harness.core.clock import MILLISECOND, SECOND
-from holdfast.harness.core.error_lines import MOST, first_error
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.ports import (
     Command,
@@ -32,6 +31,7 @@ from holdfast.harness.driver.runtime import Runtime
 from holdfast.harness.driver.schedule import Agent
 from holdfast.harness.plans.manifest import Entries, Options
 from holdfast.harness.plans.plan import Plan, lock_names
+from holdfast.harness.recording.error_lines import MOST, first_error, is_error
 from holdfast.harness.runs.directory import RunDir, write_json
 
 READY_WITHIN_NS = 20 * SECOND
@@ -255,8 +255,11 @@ class Cluster:
             lines = []
         # Our own servers start each line with their clock, which is omitted here.
         shown = [re.sub(STAMPED_LINE, "", line)[:MOST] for line in lines[-LOG_LINES:]]
+        if shown and is_error(shown[-1]):
+            # The end of a traceback: what stands before it are lines of code.
+            shown = shown[-1:]
         error = first_error(lines[-RECENT_LINES:])
-        if error and not any(error in line for line in shown):
+        if error and not any(error in line or is_error(line) for line in shown):
             shown.insert(0, error)
         last = " | ".join(shown)
         return f": {last} (see {log})" if last else f": no output (see {log})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.harness.core.error_lines import MOST, first_error
+from holdfast.harness.recording.error_lines import MOST, first_error
 
 NODE = """
 node:internal/modules/cjs/loader:1080

@@ -9,7 +9,6 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 CLOSE = 0.8
 """Least similarity of two names, as `difflib` has it: one wrong letter of five."""
@@ -37,7 +36,7 @@ METHODS = {"acquire": 4, "renew": 4, "release": 3, "close": 1, "server": 4}
 """Method of a lock class -> its parameters, `self` among them."""
 
 
-def misspelt(made: type[Any]) -> list[str]:
+def misspelt(made: type[object]) -> list[str]:
     """One line for each attribute that is probably meant to be one that Holdfast reads."""
     lacking = [name for name in (*VALUES, *METHODS) if not hasattr(made, name)]
     problems = []
@@ -53,7 +52,7 @@ def misspelt(made: type[Any]) -> list[str]:
     return problems
 
 
-def _own(made: type[Any]) -> dict[str, object]:
+def _own(made: type[object]) -> dict[str, object]:
     """The public attributes of the class and of its bases in the same module."""
     bases = [base for base in made.__mro__ if base.__module__ == made.__module__]
     return {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import json
 import os
@@ -247,6 +248,19 @@ def test_a_workload_that_loses_its_cancellation_does_not_keep_the_worker(world: 
     world.act = deaf
     with pytest.raises(TimeoutError, match="2 of 2 clients still ran after"):
         world.main(3, 4)
+
+
+def test_a_full_disk_is_told_in_one_line(
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    assert world.main(3) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("cannot record: No space left on device: ") and said.count("\n") == 1
+    assert world.worked == []
 
 
 def test_a_worker_that_cannot_connect_is_never_ready(world: World) -> None:

@@ -290,6 +290,15 @@ def test_the_first_error_of_a_log_is_told_before_its_last_lines(machine: Machine
     assert made.exit_message("c1") == told
 
 
+def test_the_end_of_a_traceback_is_told_without_its_lines_of_code(machine: Machine) -> None:
+    made = cluster(machine, Service(), Books())
+    asyncio.run(made.open())
+    log = machine.folder / "logs" / "c1" / "worker.log"
+    log.write_text('  File "a.py", line 3, in f\n    raise E\nOSError: [Errno 5] I/O error\n')
+    told = f"c1 exited unexpectedly: OSError: [Errno 5] I/O error (see {log})"
+    assert made.exit_message("c1") == told
+
+
 def test_clients_start_some_at_a_time_and_within_a_bound(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
