@@ -114,10 +114,10 @@ def engine(image: bool = True) -> None:
     unless(_engine(image))
 
 
-def libraries(pins: Sequence[str]) -> Path:
+def libraries(pins: Sequence[str], built: Sequence[str] = ()) -> Path:
     """The folder with client libraries under test, fetched where it is not there yet."""
     try:
-        return fetched.fetch(pins)
+        return fetched.fetch(pins, built)
     except EnvironmentFailed as absent:
         return _missing(str(absent))
 

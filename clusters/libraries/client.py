@@ -2,7 +2,8 @@
 
 `holdfast.clusters.libraries.client:MODULE` is the factory for the `Subject` of an adapter here:
 
-    ERRORS                        (error, what it means for the call); others are INFO
+    ERRORS                        (error, what it means for the call, or a function that tells from
+                                  the error); others are INFO
     Subject(setup)                what a user sets up once
     .lock(name, attempt, lease_s, wait_s)   the library's own lock object; lease_s None: no lease
     .acquire(lock, wait_s)        whether it was granted, or its duration in s if the library
@@ -27,7 +28,7 @@ from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import Answer, Grant, Mode, Status
 from holdfast.harness.core.ports import ClientSetup
 
-Meaning = Sequence[tuple[type[BaseException], Status]]
+Meaning = Sequence[tuple[type[BaseException], Status | Callable[[BaseException], Status]]]
 NO_RENEW = Answer(outcome=Status.FAIL, error="this library has no renewal")
 NEVER_GRANTED = Answer(outcome=Status.NOT_OWNER, error="no lock object for this attempt")
 
@@ -64,8 +65,9 @@ class _Subject:
 
     def _answer(self, error: Exception) -> Answer:
         """What an error means, by the adapter's table."""
-        said = next((means for kind, means in self._errors if isinstance(error, kind)), Status.INFO)
-        return Answer(outcome=said, error=f"{type(error).__name__}: {error}"[:300])
+        means = next((said for kind, said in self._errors if isinstance(error, kind)), Status.INFO)
+        outcome = means if isinstance(means, Status) else means(error)
+        return Answer(outcome=outcome, error=f"{type(error).__name__}: {error}"[:300])
 
     def _released(self, error: Exception) -> Answer:
         """A library that fails to release may have done a part of it, or go on by itself: no error

@@ -8,12 +8,13 @@ import coredis
 from coredis.exceptions import LockExtensionError, LockReleaseError
 from coredis.patterns.lock import Lock
 
-from holdfast.clusters.libraries.library_lock import LibraryLock
+from holdfast.clusters.libraries.library_lock import LibraryLock, NoLease
 from holdfast.clusters.systems.redis import PORT
 from holdfast.harness.core.operations import Status
 from holdfast.harness.core.ports import ClientSetup
 
-ERRORS = ((LockReleaseError, Status.NOT_OWNER), (LockExtensionError, Status.NOT_OWNER))
+LOST = (LockReleaseError, LockExtensionError)
+ERRORS = ((NoLease, Status.FAIL), *((kind, Status.NOT_OWNER) for kind in LOST))
 
 
 class Subject:
@@ -45,6 +46,8 @@ class Subject:
         return bool(await lock.acquire())
 
     async def renew(self, lock: LibraryLock, lease_s: float) -> bool:
+        if lock.timeout is None:
+            raise NoLease("this lock was acquired without a lease")
         return bool(await lock.extend(lease_s))
 
     async def release(self, lock: LibraryLock) -> None:

@@ -12,7 +12,8 @@ from holdfast.harness.core.ports import ClientSetup
 
 ANSWER_WITHIN_S = 8.0
 """Longer than the library waits for its list."""
-ERRORS = ((redis_lock.NotAcquired, Status.NOT_OWNER), (redis_lock.NotExpirable, Status.NOT_OWNER))
+ERRORS = ((redis_lock.NotAcquired, Status.NOT_OWNER), (redis_lock.NotExpirable, Status.FAIL))
+"""NotExpirable: the key is the caller's and has no lease, so the renewal has no effect."""
 
 
 class Subject:

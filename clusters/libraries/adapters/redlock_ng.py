@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 from redlock import Redlock
 
+from holdfast.clusters.libraries.adapters.swallowed import Swallowed
 from holdfast.clusters.libraries.library_lock import LibraryLock
 from holdfast.clusters.systems.redis import PORT
 from holdfast.harness.core.operations import Status
@@ -20,6 +21,7 @@ class Subject:
 
     def __init__(self, setup: ClientSetup) -> None:
         self._manager = Redlock([f"redis://{address}:{PORT}" for _, address in setup.servers])
+        self._swallowed = Swallowed(self._manager.client.instances)
 
     def lock(
         self, name: str, attempt: str, lease_s: float | None, wait_s: float | None
@@ -29,17 +31,20 @@ class Subject:
     def acquire(self, lock: LibraryLock, wait_s: float | None) -> float | bool:
         until_s = time.monotonic() + (wait_s if wait_s is not None else 1e9)
         while True:
+            self._swallowed.begin()
             lock.held = self._manager.acquire(lock.name, lock.ttl_ms)
             if lock.held:
                 return float(lock.held.validity / 1000)
             if time.monotonic() >= until_s:
-                return False
+                return self._swallowed.judged(False)
 
     def renew(self, lock: LibraryLock, lease_s: float) -> bool:
-        return bool(self._manager.extend(lock.held, int(lease_s * 1000)))
+        self._swallowed.begin()
+        return self._swallowed.judged(self._manager.extend(lock.held, int(lease_s * 1000)))
 
     def release(self, lock: LibraryLock) -> bool:
         if not lock.held:
             return False
+        self._swallowed.begin()
         self._manager.release(lock.held)
-        return True
+        return self._swallowed.judged(True)
