@@ -16,6 +16,7 @@ from holdfast import catalogue, docgen
 from holdfast.catalogue.findings import FINDINGS
 from tests.front.said import holdfast
 from tests.front.test_howto import steps
+from tests.reports.browser import chromium
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 ELSEWHERE = {"tutorial/frozen-holder", "tutorial/own-lock", "tutorial/redis-lock"}
@@ -112,8 +113,16 @@ def test_the_readme_counts_what_there_is() -> None:
     assert f">{len(catalogue.CHECKERS)} properties<" in drawing
 
 
-def test_the_site_builds_without_a_broken_link_and_with_the_example_report(tmp_path: Path) -> None:
-    config = load_config(str(DOCS.parent / "mkdocs.yml"), site_dir=str(tmp_path / "site"))
+LOADED = re.compile(
+    r"""<(?:script|img|iframe|link)\b[^>]*?\b(?:src|href)=["']?(https?:[^"'\s>]+)"""
+)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The documentation as a site, which is built without a warning."""
+    folder = tmp_path_factory.mktemp("built") / "site"
+    config = load_config(str(DOCS.parent / "mkdocs.yml"), site_dir=str(folder))
     assert config.strict
     counted = CountHandler()
     counted.setLevel(logging.WARNING)
@@ -123,8 +132,39 @@ def test_the_site_builds_without_a_broken_link_and_with_the_example_report(tmp_p
     finally:
         logging.getLogger("mkdocs").removeHandler(counted)
     assert counted.get_counts() == []
-    report = (tmp_path / "site" / EXAMPLE_REPORT).read_text()
+    return folder
+
+
+def test_the_site_has_every_page_and_the_example_report(site: Path) -> None:
+    report = (site / EXAMPLE_REPORT).read_text()
     assert "Stale accepted write" in report
     pages = [path.relative_to(DOCS).with_suffix(".html") for path in DOCS.rglob("*.md")]
     made = [name.with_name("index.html") if name.stem == "README" else name for name in pages]
-    assert [str(name) for name in made if not (tmp_path / "site" / name).is_file()] == []
+    assert [str(name) for name in made if not (site / name).is_file()] == []
+
+
+def test_no_page_of_the_site_loads_anything_from_elsewhere(site: Path) -> None:
+    loaded = {
+        (page.name, found)
+        for page in site.rglob("*.html")
+        for found in LOADED.findall(page.read_text())
+    }
+    assert loaded == set()
+    assert LOADED.findall('<script src="https://unpkg.com/x"></script>') == ["https://unpkg.com/x"]
+
+
+@pytest.mark.browser
+def test_the_search_works_from_disk_without_a_network(site: Path) -> None:
+    with chromium() as browser:
+        page = browser.new_page()
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        # On a wide page the field of the search is always there; a click opens its results.
+        page.set_viewport_size({"width": 1400, "height": 900})
+        page.goto((site / "tutorial" / "first-run.html").as_uri())
+        page.locator("input.md-search__input").click()
+        page.keyboard.type("fencing token")
+        first = page.locator(".md-search-result__item a").first
+        first.wait_for(timeout=30_000)
+        assert "token" in page.locator(".md-search-result__list").inner_text().lower()
+        assert [url for url in asked if not url.startswith(("file:", "data:", "about:"))] == []
