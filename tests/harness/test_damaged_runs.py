@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 from collections import Counter
@@ -70,6 +71,37 @@ def survive(tmp_path: Path, count: int) -> Counter[str]:
             said[came.verdict] += 1
         shutil.rmtree(copy)
     return said
+
+
+def renamed(tmp_path: Path, key: str) -> RunDir:
+    """A run whose manifest has a system or resource that does not exist."""
+    run = write(SHAPE, tmp_path)
+    table = json.loads(run.manifest.read_text())
+    table["plan"][key] = "nosuch"
+    run.manifest.write_text(json.dumps(table))
+    return run
+
+
+def test_a_resource_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    said = outcome(renamed(tmp_path, "resource"))
+    assert isinstance(said, UsageError) and "unknown resource 'nosuch'" in str(said)
+
+
+def test_a_system_that_does_not_exist_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert isinstance(outcome(renamed(tmp_path, "system")), Judged)
+    assert "system 'nosuch' is not known here" in capsys.readouterr().err
+    assert isinstance(outcome(write(SHAPE, tmp_path / "other")), Judged)
+    assert "not known" not in capsys.readouterr().err
+
+
+def test_half_a_surrogate_pair_in_a_manifest_is_damage(tmp_path: Path) -> None:
+    run = write(SHAPE, tmp_path)
+    text = run.manifest.read_text()
+    run.manifest.write_text(text.replace('"run": "', '"run": "\\ud800', 1))
+    said = outcome(run)
+    assert isinstance(said, UsageError) and "a lone surrogate" in str(said)
 
 
 def test_no_damaged_run_ends_in_a_traceback(tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ def _known(run: RunDir, manifest: Manifest) -> None:
         unknown = suggest(plan.resource, catalogue.RESOURCES, "resource")
         raise UsageError(f"{run.manifest}: {unknown}")
     known = plan.system in catalogue.SYSTEMS or OWN.fullmatch(plan.system)
-    if not known and plan.system not in manifest.plug_ins:
+    if not known and f"system {plan.system}" not in manifest.plug_ins:
         click.echo(
             f"note: {run.manifest}: system {plan.system!r} is not known here: judged by the"
             " promises that stand in the manifest",
