@@ -75,17 +75,16 @@ def joined(
 
 
 def said(op: ForeignOp) -> str:
-    """An operation as text, with its lines."""
+    """An operation as text, with its place in the file."""
     about = "" if op.key is None else f" of {brief(op.key)}"
     value = "" if op.value is None else f" {shown(op.value)}"
     answer = ""
     if op.status is Status.INFO:
-        answer = ", no response" if op.end_line == 0 else ", outcome unknown"
+        answer = ", no response" if op.end_place == 0 else ", outcome unknown"
     elif op.told_value and op.result != op.value:
         answer = f" -> {shown(op.result)}"
-    lines = (
-        f"line {op.line}" if op.end_line in (0, op.line) else f"lines {op.line} to {op.end_line}"
-    )
+    one = op.end_place in (0, op.place)
+    lines = op.where if one else f"{op.unit}s {op.place} to {op.end_place}"
     return f"{brief(op.f)}{about}{value}{answer} by process {brief(op.process)} ({lines})"
 
 

@@ -38,14 +38,14 @@ class Store:
         """(f, text)."""
         if op.f not in ("get", "put", "append"):
             raise UsageError(
-                f"line {op.line}: '{brief(op.f)}' is not an operation of this model"
+                f"{op.where}: '{brief(op.f)}' is not an operation of this model"
                 " (get, put, append); choose another --model"
             )
         if op.f == "get":
             text = "" if op.result is None else op.result
             return ("get", text) if op.status is Status.OK else None
         if not isinstance(op.value, str):
-            raise UsageError(f"line {op.line}: {op.f} expects a text, not {brief(op.value)}")
+            raise UsageError(f"{op.where}: {op.f} expects a text, not {brief(op.value)}")
         return (op.f, op.value)
 
     def step(self, state: Hashable, command: Hashable) -> Hashable | None:

@@ -106,7 +106,7 @@ def _finding(conflict: Conflict, pairs: Paired) -> Finding:
     return Finding(
         kind=conflict.kind,
         sentence=sentence,
-        witnesses=tuple(op.line for op in ops),
+        witnesses=tuple(op.place for op in ops),
         lock="" if key is None else str(key),
         t_ns=ops[0].begin,
     )
@@ -139,7 +139,7 @@ def _lost(ops: Sequence[ForeignOp]) -> list[Finding]:
                     Finding(
                         kind="lost-without-notice",
                         sentence=f"{said(op)} returned only then that its hold had ended",
-                        witnesses=(op.line,),
+                        witnesses=(op.place,),
                         lock="" if op.key is None else str(op.key),
                         t_ns=op.begin,
                     )

@@ -36,7 +36,7 @@ class Register:
         """("read", v), ("write", v), ("cas", old, new) or ("differs", old)."""
         if op.f not in self.fs:
             raise UsageError(
-                f"line {op.line}: '{brief(op.f)}' is not an operation of this model"
+                f"{op.where}: '{brief(op.f)}' is not an operation of this model"
                 f" ({', '.join(self.fs)}); choose another --model"
             )
         if op.f == "read":
@@ -44,7 +44,7 @@ class Register:
         if op.f == "write":
             return ("write", distinct(op.value))
         if not isinstance(op.value, tuple) or len(op.value) != 2:
-            raise UsageError(f"line {op.line}: a cas takes [old new], not {op.value!r}")
+            raise UsageError(f"{op.where}: a cas takes [old new], not {op.value!r}")
         if op.status is Status.OK and op.result is False:
             return ("differs", distinct(op.value[0]))
         return ("cas", *map(distinct, op.value))
@@ -104,7 +104,7 @@ def _from_nowhere(ops: Sequence[ForeignOp], spec: Register) -> Iterator[Finding]
             yield Finding(
                 kind="not-linearizable",
                 sentence=f"{said(op)} returned before any write of that value began",
-                witnesses=(op.line,),
+                witnesses=(op.place,),
                 lock="" if op.key is None else str(op.key),
                 t_ns=op.end,
             )

@@ -309,7 +309,7 @@ class _Search:
         finding = Finding(
             kind="not-linearizable",
             sentence=sentence,
-            witnesses=(op.line, *(other.line for other in beside)),
+            witnesses=(op.place, *(other.place for other in beside)),
             lock="" if op.key is None else str(op.key),
             t_ns=op.end,
         )

@@ -2,7 +2,7 @@
 
 Required columns: f, status, process, key, t_inv, t_ret, attempt, token; mode and err are optional,
 others ignored. Rows that are not lock operations are left out. A call that overlaps another of its
-process gets its own process number, as in the other exports.
+process gets its own process number, the same as in the other exports.
 """
 
 from __future__ import annotations
@@ -124,6 +124,8 @@ def _events(rows: Iterable[tuple[int, Row]]) -> Iterator[Event]:
     """Invocations and completions of all lock operations by time; at ties invocations first."""
     edges = list[tuple[int, int, int, Event]]()
     lanes: dict[int, list[int | None]] = {}
+    rows = list(rows)
+    clients = 1 + max((_whole(row, "process", line) for line, row in rows), default=0)
     for line, row in rows:
         op, status = _word(row, "f", OPS, line), _word(row, "status", STATUSES, line)
         if op not in FS:
@@ -132,10 +134,11 @@ def _events(rows: Iterable[tuple[int, Row]]) -> Iterator[Event]:
         answered = status is not Status.INVOKED
         if begun < 0 or (answered and over < begun):
             raise Malformed(line, f"time goes backwards: from {begun} to {over}")
-        free = lanes.setdefault(_whole(row, "process", line), [])
+        client = _whole(row, "process", line)
+        free = lanes.setdefault(client, [])
         lane = next((n for n, at in enumerate(free) if at is not None and at < begun), len(free))
         free[lane : lane + 1] = [over if answered else None]
-        process = f"{row['process']}.{lane}"
+        process = client + lane * clients
         edges.append((begun, 0, line, _event(row, line, process, "invoke", FS[op], begun)))
         if answered:
             told = _event(row, line, process, KINDS[status], FS[op], over)
@@ -145,7 +148,7 @@ def _events(rows: Iterable[tuple[int, Row]]) -> Iterator[Event]:
         yield edge[3]
 
 
-def _event(row: Row, line: int, process: str, kind: str, f: str, time: int) -> Event:
+def _event(row: Row, line: int, process: int, kind: str, f: str, time: int) -> Event:
     granted = kind == "ok" and f == "acquire"
     return Event(
         line=line,

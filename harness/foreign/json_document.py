@@ -108,7 +108,9 @@ class _Reader:
         try:
             value, self._at = self._decode(self._text, self._at)
         except json.JSONDecodeError as error:
-            raise Malformed(error.lineno, f"not JSON: {error.msg}") from error
+            raise Malformed(
+                error.lineno, f"not JSON: {error.msg} at column {error.colno}"
+            ) from error
         except (RecursionError, ValueError) as error:
             raise Malformed(self.line(), f"unreadable JSON: {error}") from error
         found: Json = value

@@ -32,6 +32,8 @@ class ForeignOp:
     attempt     identity of its acquire, None if the history names none
     shared      a reader's acquire or release of a read-write lock
     line        line of its invocation; `end_line` of its completion, 0 for none
+    event       number of its invocation among the events of a document whose lines do not tell
+                them apart, else 0; `end_event` of its completion
     """
 
     process: int | str
@@ -48,6 +50,28 @@ class ForeignOp:
     shared: bool = False
     line: int = 0
     end_line: int = 0
+    event: int = 0
+    end_event: int = 0
+
+    @property
+    def unit(self) -> str:
+        """What `place` counts."""
+        return "event" if self.event else "line"
+
+    @property
+    def place(self) -> int:
+        """Where the invocation stands in the file."""
+        return self.event or self.line
+
+    @property
+    def end_place(self) -> int:
+        """Where the completion stands, 0 for none."""
+        return self.end_event or self.end_line
+
+    @property
+    def where(self) -> str:
+        """Where the invocation stands, as text."""
+        return f"{self.unit} {self.place}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,12 +81,21 @@ class ForeignHistory:
     name: str
     ops: Sequence[ForeignOp]
 
+    @property
+    def unit(self) -> str:
+        """What the places of its operations count: lines, or events of a document."""
+        return self.ops[0].unit
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Event:
-    """Invocation or completion of an operation in a file; kind is invoke, ok, fail or info."""
+    """Invocation or completion of an operation in a file; kind is invoke, ok, fail or info.
+
+    number   its place among all events of a document, from 1; 0 where a line has one event
+    """
 
     line: int
+    number: int = 0
     process: int | str
     kind: str
     f: str
@@ -133,84 +166,111 @@ def _unpacked(op: ForeignOp) -> ForeignOp:
 
 
 class Malformed(Exception):
-    """An error in a file, with its line; the caller adds the file's name."""
+    """An error in a file, with its line; the caller adds the file's name.
 
-    def __init__(self, line: int, reason: str) -> None:
+    event   the number of the event in a document whose lines do not tell events apart, else 0
+    """
+
+    def __init__(self, line: int, reason: str, event: int = 0) -> None:
         super().__init__(line, reason)
         self.line = line
         self.reason = reason
+        self.event = event
+
+    @property
+    def where(self) -> str:
+        """The place of the error as text."""
+        return f"event {self.event}, line {self.line}" if self.event else f"line {self.line}"
 
 
 class Pairing:
     """Makes operations of events, in the order of the file.
 
     Malformed if an event is impossible: a completion without its invocation, a second invocation
-    before the completion of the first, time that goes backwards within one process.
+    before the completion of the first, time that goes backwards within one process. Processes may
+    have clocks of their own: between them only the order of the file counts.
+
+    by_event   places are numbers of events, whatever the lines; else only if two share a line
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, by_event: bool = False) -> None:
         self._open: dict[int | str, tuple[Event, int]] = {}
-        self._seen: dict[int | str, tuple[int, int]] = {}
-        self._done: list[ForeignOp] = []
+        self._seen: dict[int | str, Event] = {}
+        self._done: list[tuple[Event, Event | None, int, int]] = []
         self._events = 0
+        self._last_line = 0
+        self._by_event = by_event
 
     def add(self, event: Event) -> None:
         """Take the next event."""
+        self._by_event |= event.number > 0 and event.line == self._last_line
+        self._last_line = event.line
         self._check_time(event)
         number = self._events
         self._events += 1
         waiting = self._open.get(event.process)
         if event.kind == "invoke":
             if waiting is not None:
-                raise Malformed(
-                    event.line,
+                raise self._impossible(
+                    event,
                     f"process {brief(event.process)} invokes {brief(event.f)}"
-                    f" while its {brief(waiting[0].f)} of line {waiting[0].line}"
+                    f" while its {brief(waiting[0].f)} of {self._where(waiting[0])}"
                     " is still open: two concurrent invocations",
                 )
             self._open[event.process] = (event, number)
             return
         if waiting is None:
-            raise Malformed(
-                event.line,
+            raise self._impossible(
+                event,
                 f"process {brief(event.process)} completes {brief(event.f)}:"
                 " a completion without invocation",
             )
         asked, begin = waiting
         if asked.f != event.f or (event.keyed and event.key != asked.key):
-            raise Malformed(
-                event.line,
+            raise self._impossible(
+                event,
                 f"process {brief(event.process)} completes {_named(event)},"
-                f" but line {asked.line} invoked {_named(asked)}",
+                f" but {self._where(asked)} invoked {_named(asked)}",
             )
         del self._open[event.process]
-        self._done.append(_paired(asked, event, begin, number))
+        self._done.append((asked, event, begin, number))
+
+    def _where(self, event: Event) -> str:
+        return f"event {event.number}" if self._by_event else f"line {event.line}"
+
+    def _impossible(self, event: Event, reason: str) -> Malformed:
+        return Malformed(event.line, reason, event.number if self._by_event else 0)
 
     def _check_time(self, event: Event) -> None:
         if event.time is None:
             return
         last = self._seen.get(event.process)
-        if last is not None and event.time < last[0]:
-            raise Malformed(
-                event.line,
+        if last is not None and last.time is not None and event.time < last.time:
+            on = "at" if self._by_event else "on"
+            raise self._impossible(
+                event,
                 f"time goes backwards: process {brief(event.process)} is at {event.time},"
-                f" and was at {last[0]} on line {last[1]}",
+                f" and was at {last.time} {on} {self._where(last)}",
             )
-        self._seen[event.process] = (event.time, event.line)
+        self._seen[event.process] = event
 
     def close(self, name: str) -> ForeignHistory:
         """The history; an operation without a completion has an unknown outcome."""
         for asked, begin in self._open.values():
-            self._done.append(_paired(asked, None, begin, OPEN))
+            self._done.append((asked, None, begin, OPEN))
         if not self._done:
             raise Malformed(1, "no operation of a client")
-        return ForeignHistory(name=name, ops=tuple(sorted(self._done, key=lambda op: op.begin)))
+        self._done.sort(key=lambda done: done[2])
+        ops = tuple(_paired(*done, by_event=self._by_event) for done in self._done)
+        return ForeignHistory(name=name, ops=ops)
 
 
 STATUS = {"ok": Status.OK, "fail": Status.FAIL, "info": Status.INFO}
 
 
-def _paired(asked: Event, told: Event | None, begin: int, end: int) -> ForeignOp:
+def _paired(
+    asked: Event, told: Event | None, begin: int, end: int, *, by_event: bool = False
+) -> ForeignOp:
     status = STATUS[told.kind] if told is not None else Status.INFO
     if status is Status.FAIL and told is not None and told.not_owner:
         status = Status.NOT_OWNER
@@ -233,6 +293,8 @@ def _paired(asked: Event, told: Event | None, begin: int, end: int) -> ForeignOp
         shared=asked.shared,
         line=asked.line,
         end_line=told.line if told is not None else 0,
+        event=asked.number if by_event else 0,
+        end_event=told.number if by_event and told is not None else 0,
     )
 
 

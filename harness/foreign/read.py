@@ -9,7 +9,7 @@ exports).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -55,12 +55,12 @@ def read_from(file: BinaryIO, name: str, form: str = "auto") -> ForeignHistory:
         if form == "auto":
             form = _look(file.read(HEAD))
             file.seek(0)
-        pairing = Pairing()
+        pairing = Pairing(by_event=form == "json")
         for event in FORMATS[form](file):
             pairing.add(event)
         return pairing.close(name)
     except Malformed as error:
-        raise UsageError(f"{name}, line {error.line}: {error.reason}") from error
+        raise UsageError(f"{name}, {error.where}: {error.reason}") from error
 
 
 def _look(head: bytes) -> str:
@@ -86,21 +86,29 @@ def _look(head: bytes) -> str:
 
 
 def _edn(file: BinaryIO) -> Iterator[Event]:
-    for line, form in forms(file):
+    last = 0
+    for number, (line, form) in enumerate(forms(file), 1):
+        shared, last = line == last, line
         if not isinstance(form, dict):
-            raise Malformed(line, "expected a map per event")
+            raise Malformed(line, "expected a map per event", number if shared else 0)
         fields = {key[1:]: form[key] for key in form if isinstance(key, str) and key[:1] == ":"}
-        event = event_of(fields, line)
+        event = _event(fields, line, number if shared else 0)
+        if event is not None:
+            yield replace(event, number=number)
+
+
+def _jsonl(file: BinaryIO) -> Iterator[Event]:
+    for line, fields in _objects(file):
+        event = _of_object(fields, line, 0, "expected a JSON object per line")
         if event is not None:
             yield event
 
 
-def _jsonl(file: BinaryIO) -> Iterator[Event]:
-    return _of_objects(_objects(file), "expected a JSON object per line")
-
-
 def _json(file: BinaryIO) -> Iterator[Event]:
-    return _of_objects(values(file), "expected an object per event")
+    for number, (line, fields) in enumerate(values(file), 1):
+        event = _of_object(fields, line, number, "expected an object per event")
+        if event is not None:
+            yield replace(event, number=number)
 
 
 def _objects(file: BinaryIO) -> Iterator[tuple[int, Json]]:
@@ -115,23 +123,22 @@ def _objects(file: BinaryIO) -> Iterator[tuple[int, Json]]:
         yield line, found
 
 
-def _of_objects(found: Iterable[tuple[int, object]], wanted: str) -> Iterator[Event]:
-    """The events of JSON objects; `wanted` is the message for other values. All have one clock."""
-    last: int | None = None
-    for line, fields in found:
-        if not isinstance(fields, dict):
-            raise Malformed(line, wanted)
-        try:
-            event = event_of({name: _frozen(value) for name, value in fields.items()}, line)
-        except RecursionError as error:
-            raise Malformed(line, "a value is nested too deeply") from error
-        if event is None:
-            continue
-        if event.time is not None:
-            if last is not None and event.time < last:
-                raise Malformed(line, f"time goes backwards: {event.time} after {last}")
-            last = event.time
-        yield event
+def _of_object(fields: object, line: int, number: int, wanted: str) -> Event | None:
+    """The event of a JSON object; `wanted` is the message for other values."""
+    if not isinstance(fields, dict):
+        raise Malformed(line, wanted, number)
+    try:
+        return _event({name: _frozen(value) for name, value in fields.items()}, line, number)
+    except RecursionError as error:
+        raise Malformed(line, "a value is nested too deeply", number) from error
+
+
+def _event(fields: Mapping[str, Hashable], line: int, number: int) -> Event | None:
+    """The event of these fields; an error in one names the event's number unless it is 0."""
+    try:
+        return event_of(fields, line)
+    except Malformed as error:
+        raise Malformed(error.line, error.reason, number) from error
 
 
 def _frozen(value: object) -> Hashable:

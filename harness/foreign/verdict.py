@@ -7,7 +7,9 @@ from typing import TypedDict
 
 
 class FindingRow(TypedDict):
-    """A violation. witnesses: lines of the file, because the history has no run clock."""
+    """A violation. witnesses: lines of the file, {"line": n}, or numbers of its events,
+    {"event": n}, because the history has no run clock.
+    """
 
     kind: str
     sentence: str

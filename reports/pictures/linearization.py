@@ -31,7 +31,7 @@ class Call:
     text: str
     begin: int
     end: int | None
-    line: int
+    where: str
     place: int = 0
     state: str = ""
     stuck: bool = False
@@ -104,7 +104,7 @@ def _draw_call(root: ET.Element, call: Call, y: float, x: dict[int, float], widt
         kind += " open"
     wide = max(end - start, 3)
     add(root, "rect", x=start, y=y, width=wide, height=BAR_PX, rx=3, class_=kind)
-    words = f"{call.client}: {call.text}, line {call.line}"
+    words = f"{call.client}: {call.text}, {call.where}"
     if call.state:
         words += f"; state after it: {call.state}"
     add(root[-1], "title", plain(words, 300))

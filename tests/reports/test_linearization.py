@@ -46,9 +46,11 @@ def test_points_go_from_left_to_right_and_each_lies_within_its_call() -> None:
 
 def test_the_words_name_the_order_and_what_fits_no_order() -> None:
     calls = (
-        Call(client="process 1", text="write 1", begin=0, end=1, line=1, place=1, state="1"),
-        Call(client="process 2", text="read → 2", begin=2, end=3, line=3, stuck=True),
-        Call(client="process 3", text="write 3 ?", begin=0, end=None, line=2),
+        Call(
+            client="process 1", text="write 1", begin=0, end=1, where="line 1", place=1, state="1"
+        ),
+        Call(client="process 2", text="read → 2", begin=2, end=3, where="line 3", stuck=True),
+        Call(client="process 3", text="write 3 ?", begin=0, end=None, where="line 2"),
     )
     one = Linearization(name="", calls=calls, explained=1, responses=2, earlier=0, could=("1",))
     text = draw_linearization(one, 1)
@@ -58,7 +60,7 @@ def test_the_words_name_the_order_and_what_fits_no_order() -> None:
 
 
 def test_hostile_texts_are_escaped() -> None:
-    call = Call(client=HOSTILE, text=HOSTILE, begin=0, end=1, line=1, stuck=True)
+    call = Call(client=HOSTILE, text=HOSTILE, begin=0, end=1, where="line 1", stuck=True)
     one = Linearization(
         name=HOSTILE, calls=(call,), explained=0, responses=1, earlier=0, could=(HOSTILE,)
     )

@@ -103,8 +103,8 @@ class _Pairs:
         if op.f == "acquire":
             if name in self._acquired:
                 raise UsageError(
-                    f"line {op.line}: attempt {op.attempt} acquires a second time, after line"
-                    f" {self._acquired[name].line}; every acquire needs an attempt of its own"
+                    f"{op.where}: attempt {op.attempt} acquires a second time, after"
+                    f" {self._acquired[name].where}; every acquire needs an attempt of its own"
                 )
             self._acquired[name] = op
         return self.numbers.setdefault(name, len(self.numbers))
@@ -118,7 +118,7 @@ def paired(ops: Sequence[ForeignOp]) -> Paired:
             continue
         if op.f not in FS:
             raise UsageError(
-                f"line {op.line}: '{brief(op.f)}' is not an operation of a lock ({', '.join(FS)});"
+                f"{op.where}: '{brief(op.f)}' is not an operation of a lock ({', '.join(FS)});"
                 " choose another --model"
             )
         if op.status in (Status.OK, Status.INFO):

@@ -97,7 +97,7 @@ def drawn_prefix(name: str, ops: Sequence[ForeignOp], prefix: Prefix) -> Lineari
                 text=_words(op),
                 begin=op.begin,
                 end=None if op.end == OPEN else op.end,
-                line=op.line,
+                where=op.where,
                 place=place,
                 state=state,
                 stuck=is_stuck,

@@ -72,8 +72,8 @@ def judge_file(path: Path, form: str, model: str | None) -> ForeignVerdict:
         "severity": "critical",
         "reason": judgement.reason,
         "exercised": judgement.exercised,
-        "findings": [_finding_row(finding) for finding in judgement.findings],
-        "notes": [_finding_row(note) for note in judgement.notes],
+        "findings": [_finding_row(finding, history.unit) for finding in judgement.findings],
+        "notes": [_finding_row(note, history.unit) for note in judgement.notes],
         "under": {},
     }
     return {
@@ -88,13 +88,16 @@ def judge_file(path: Path, form: str, model: str | None) -> ForeignVerdict:
     }
 
 
-def _finding_row(finding: Finding) -> FindingRow:
-    """A finding in JSON; its witnesses are line numbers, because the history has no run clock."""
+def _finding_row(finding: Finding, unit: str) -> FindingRow:
+    """A finding in JSON; its witnesses are places, because the history has no run clock.
+
+    unit   what a place counts: "line" or, in a document, "event"
+    """
     return {
         "kind": finding.kind,
         "sentence": finding.sentence,
         "lock": finding.lock,
-        "witnesses": [{"line": line} for line in finding.witnesses],
+        "witnesses": [{unit: place} for place in finding.witnesses],
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import random
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,9 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from holdfast.engine import judge_foreign
 from holdfast.harness.core.case import MERGED_DTYPE, History
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.operations import NO_TOKEN, Mode, Op, Status
+from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.foreign import read, write
 from holdfast.harness.foreign.operations import ForeignOp
 from holdfast.harness.foreign.read import read_from
@@ -86,7 +89,7 @@ PRINTED: dict[str, Callable[[list[Fields]], str]] = {
 
 
 def without_lines(found: Sequence[ForeignOp]) -> list[ForeignOp]:
-    return [replace(one, line=0, end_line=0) for one in found]
+    return [replace(one, line=0, end_line=0, event=0, end_event=0) for one in found]
 
 
 @pytest.mark.parametrize("seed", range(25))
@@ -145,17 +148,123 @@ def test_a_cas_of_an_etcd_log_that_failed_by_its_comparison_has_that_as_its_resu
     assert found.status is {"ok": Status.OK, "fail": Status.FAIL}.get(kind, Status.INFO)
 
 
-@pytest.mark.parametrize("form", ["jsonl", "json"])
-def test_events_of_json_have_one_clock_and_those_of_edn_one_per_process(form: str) -> None:
+@pytest.mark.parametrize("name", PRINTED)
+def test_a_process_has_a_clock_of_its_own_in_every_format(name: str) -> None:
+    """Events that two threads timestamp are written in an order that their times may not have."""
     made: list[Fields] = [
         {"process": 0, "type": "invoke", "f": "read", "time": 5},
         {**NEMESIS, "time": 1},
         {"process": 1, "type": "invoke", "f": "read", "time": 4},
+        {"process": 1, "type": "ok", "f": "read", "time": 4},
     ]
-    assert refused(PRINTED["jsonl"](made), form) == "x, line 3: time goes backwards: 4 after 5"
-    assert len(ops(PRINTED["edn"](made))) == 2
-    made[2]["time"] = 5
-    assert len(ops(PRINTED["jsonl"](made), form)) == 2
+    assert [one.begin for one in ops(PRINTED[name](made))] == [0, 1]
+    made[3]["time"] = 3
+    assert "time goes backwards: process 1 is at 3, and was at 4" in refused(
+        PRINTED[name](made), "auto"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "where", "first"),
+    [
+        ("jsonl", "line 3", "line 1"),
+        ("jsonl with blank lines", "line 5", "line 1"),
+        ("json array", "event 3, line 1", "event 1"),
+        ("json of a test", "event 3, line 20", "event 1"),
+        ("json over lines", "event 3, line 17", "event 1"),
+        ("edn", "line 3", "line 1"),
+        ("edn vector", "event 3, line 1", "event 1"),
+    ],
+)
+def test_an_impossible_event_is_named_by_its_number_where_its_line_does_not_tell_it(
+    name: str, where: str, first: str
+) -> None:
+    """Number 2 is the nemesis's: the events of the document are counted, not those of clients."""
+    made: list[Fields] = [{"process": 0, "type": "invoke", "f": "read"}, NEMESIS]
+    again = PRINTED[name]([*made, made[0]])
+    assert refused(again, "auto") == (
+        f"x, {where}: process 0 invokes read while its read of {first} is still open:"
+        " two concurrent invocations"
+    )
+    wrong = PRINTED[name]([*made, {**made[0], "type": "begin"}])
+    assert refused(wrong, "auto").startswith(f"x, {where}: invalid type 'begin'")
+    done = ops(PRINTED[name]([*made, {**made[0], "type": "ok"}]))[0]
+    assert done.where == first
+    assert done.end_place == int(where.split()[1].rstrip(","))
+
+
+LOCKS = ("mutex", "owner-mutex", "lease-mutex", "reentrant", "semaphore:2", "rw")
+
+
+def of_threads(rng: random.Random) -> list[Fields]:
+    """A history of up to four threads, each with a clock that is some steps off the others'."""
+    off, busy = [rng.randrange(9) for _ in range(4)], dict[int, Fields]()
+    found, holds, attempts = list[Fields](), dict[int, int](), 0
+    named = rng.random() < 0.5
+    for n in range(rng.randrange(6, 40)):
+        process = rng.randrange(4)
+        fields: Fields = {"process": process, "time": 4 * n + off[process], "key": "db"}
+        if process in busy:
+            begun = busy.pop(process)
+            kind = rng.choice(["ok", "ok", "ok", "fail"])
+            if kind == "ok" and begun["f"] == "acquire":
+                holds[process] = begun.get("attempt", 0)
+            elif kind == "ok":
+                holds.pop(process)
+            fields = begun | fields | {"type": kind}
+        else:
+            fields |= {"type": "invoke", "f": "release" if process in holds else "acquire"}
+            attempts += 1
+            if named:
+                fields["attempt"] = holds.get(process, attempts)
+            busy[process] = fields
+        found.append(fields)
+    return found
+
+
+def as_table(made: Sequence[Fields]) -> str:
+    """The same operations as a table, which has only times for an order: those of the events."""
+    rows, opened = list[list[object]](), dict[int, list[object]]()
+    for at, one in enumerate(made):
+        if one["type"] == "invoke":
+            row: list[object] = [one["f"], "invoked", one["process"], one["key"], at, 0]
+            opened[one["process"]] = row = [*row, one.get("attempt", -1), -1]
+            rows.append(row)
+        else:
+            opened[one["process"]][1:6:4] = [one["type"], at]
+    head = "f,status,process,key,t_inv,t_ret,attempt,token\n"
+    return head + "".join(f"{','.join(map(str, row))}\n" for row in rows)
+
+
+def judged(found: Sequence[ForeignOp], model: str) -> tuple[object, ...]:
+    """What a model says of a history, with places as the numbers of its operations."""
+    number = {op.place: n for n, op in enumerate(found)} | {
+        op.end_place: n for n, op in enumerate(found) if op.end_place
+    }
+    said = judge_foreign.model_of(model)(found)
+    told = [(one.kind, [number[at] for at in one.witnesses]) for one in said.findings]
+    return said.verdict, told, dict(said.exercised)
+
+
+def test_the_same_threads_are_judged_alike_in_every_format() -> None:
+    verdicts = Counter[object]()
+    for seed in range(150):
+        made = of_threads(random.Random(seed))
+        model = LOCKS[seed % len(LOCKS)]
+        wanted = judged(ops(PRINTED["edn"](made)), model)
+        verdicts[wanted[0]] += 1
+        for name, text in PRINTED.items():
+            assert judged(ops(text(made)), model) == wanted, (seed, name)
+        if "attempt" in made[0]:
+            assert judged(ops(as_table(made)), model) == wanted, seed
+    assert verdicts[Verdict.HOLDS] > 20 and verdicts[Verdict.VIOLATED] > 20
+
+
+def test_an_overlapping_call_has_the_same_process_in_a_table_as_in_the_other_exports() -> None:
+    for seed in range(15):
+        made = recorded(random.Random(seed))
+        found = [[one.process for one in ops("".join(w(made)))] for w in write.FORMATS.values()]
+        assert found[0] == found[1] == found[2]
 
 
 @pytest.mark.parametrize(
@@ -181,7 +290,8 @@ def test_events_of_json_have_one_clock_and_those_of_edn_one_per_process(form: st
 def test_what_is_no_event_is_told_with_the_file_and_the_line(
     text: str, form: str, said: str
 ) -> None:
-    assert refused(text, form) == f"x, line 1: {said}"
+    where = "event 1, line 1" if text == "[7]" else "line 1"
+    assert refused(text, form) == f"x, {where}: {said}"
 
 
 def test_a_byte_order_mark_is_one_at_the_beginning_only() -> None:
