@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,8 +11,22 @@ from holdfast.harness.core.verdict import Finding, Verdict, worst
 from holdfast.harness.foreign.operations import ForeignOp, brief, distinct
 
 NOTHING = "no operation returned ok, so there is nothing to check"
-BUDGET = 1_000_000
-"""Limit on the configurations that a search visits: about seven seconds of CPU."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Budget:
+    """Limits a search.
+
+    configurations   number that it may visit; a million takes about seven seconds of CPU
+    tell             called now and then with the number visited, and with how many responses of the
+                     present lock or register are explained, of how many
+    """
+
+    configurations: int = 1_000_000
+    tell: Callable[[int, int, int], None] | None = None
+
+
+BUDGET = Budget()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,7 +43,7 @@ class Judgement:
 class Model(Protocol):
     """Judges the operations of a history, in order of invocation; `budget` bounds a search."""
 
-    def __call__(self, ops: Sequence[ForeignOp], budget: int = BUDGET) -> Judgement: ...
+    def __call__(self, ops: Sequence[ForeignOp], budget: Budget = BUDGET) -> Judgement: ...
 
 
 def by_key(ops: Iterable[ForeignOp]) -> dict[Hashable, list[ForeignOp]]:

@@ -4,7 +4,8 @@ Claims: HOLDS iff for each key some order of the operations explains every text 
 Assumes: `put` replaces the text, `append` adds at its end, `get` returns it; a key without a write
     has the empty text. Keys are independent, so each is judged separately.
 Blind to: order between keys.
-Cost: that of the search; see `search.py`. Concurrent appends could make as many states as they have
+Cost: O(n log n) for a key without appends whose texts have one put each; see `zones.py`. Else that
+    of the search; see `search.py`. Concurrent appends could make as many states as they have
     orders. All texts that are no prefix of a text that `get` returned are one state, because no
     return value distinguishes them; so only orders that some return value supports are followed.
 """
@@ -14,8 +15,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Hashable, Sequence
 
-from holdfast.checkers.linearizability.judgement import BUDGET, Judgement
+from holdfast.checkers.linearizability.judgement import BUDGET, Budget, Judgement
 from holdfast.checkers.linearizability.search import linearizable
+from holdfast.checkers.linearizability.zones import zoned
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.operations import Status
 from holdfast.harness.foreign.operations import ForeignOp, brief
@@ -66,7 +68,12 @@ class Store:
         return bool(command[0] == "get")
 
 
-def kv(ops: Sequence[ForeignOp], budget: int = BUDGET) -> Judgement:
+def kv(ops: Sequence[ForeignOp], budget: Budget = BUDGET) -> Judgement:
     """Judge a store of texts, key by key."""
     got = [op.result for op in ops if op.f == "get" and isinstance(op.result, str)]
-    return linearizable(ops, Store(got), budget)
+    return linearizable(ops, Store(got), budget, _put_and_got)
+
+
+def _put_and_got(ops: Sequence[ForeignOp]) -> tuple[Judgement, int] | None:
+    """A key without appends is a register, whose texts may have one put each."""
+    return zoned(ops, "get", "put", "")

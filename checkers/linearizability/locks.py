@@ -21,7 +21,14 @@ from collections.abc import Sequence
 
 from holdfast.checkers.linearizability.exact.pairing import LockColumns, Paired, paired
 from holdfast.checkers.linearizability.exact.rules import Conflict, Rule, conflicts
-from holdfast.checkers.linearizability.judgement import BUDGET, NOTHING, Judgement, counted, said
+from holdfast.checkers.linearizability.judgement import (
+    BUDGET,
+    NOTHING,
+    Budget,
+    Judgement,
+    counted,
+    said,
+)
 from holdfast.checkers.linearizability.search import linearizable
 from holdfast.checkers.linearizability.specifications import LeaseMutex, Mutex, OwnerMutex
 from holdfast.harness.core.errors import UsageError
@@ -32,7 +39,7 @@ from holdfast.harness.foreign.operations import ForeignOp, distinct
 EXACT = "every hold ends before the next one begins"
 
 
-def mutex(ops: Sequence[ForeignOp], budget: int = BUDGET) -> Judgement:
+def mutex(ops: Sequence[ForeignOp], budget: Budget = BUDGET) -> Judgement:
     """Judge a lock that any client may release."""
     pairs = paired(ops)
     if pairs.strange or not pairs.columns.ok.all() or any(op.attempt is not None for op in ops):
@@ -40,7 +47,7 @@ def mutex(ops: Sequence[ForeignOp], budget: int = BUDGET) -> Judgement:
     return exactly(pairs, ops, Rule(), EXACT)
 
 
-def owner_mutex(ops: Sequence[ForeignOp], budget: int = BUDGET) -> Judgement:
+def owner_mutex(ops: Sequence[ForeignOp], budget: Budget = BUDGET) -> Judgement:
     """Judge a lock that only its holder may release."""
     pairs = paired(ops)
     if pairs.reused:
@@ -48,7 +55,7 @@ def owner_mutex(ops: Sequence[ForeignOp], budget: int = BUDGET) -> Judgement:
     return exactly(pairs, ops, Rule(), EXACT)
 
 
-def fenced(ops: Sequence[ForeignOp], budget: int = BUDGET) -> Judgement:
+def fenced(ops: Sequence[ForeignOp], budget: Budget = BUDGET) -> Judgement:
     """Judge a lock whose grants carry increasing tokens. UsageError if no grant has one."""
     pairs = paired(ops)
     if len(ops) and not (pairs.columns.token != NO_TOKEN).any():
@@ -58,7 +65,7 @@ def fenced(ops: Sequence[ForeignOp], budget: int = BUDGET) -> Judgement:
     return exactly(pairs, ops, Rule(tokens=True), f"{EXACT}, with a larger token")
 
 
-def lease_mutex(ops: Sequence[ForeignOp], budget: int = BUDGET) -> Judgement:
+def lease_mutex(ops: Sequence[ForeignOp], budget: Budget = BUDGET) -> Judgement:
     """Judge a lock whose holds may expire. Notes report holds that were lost before a release."""
     pairs = paired(ops)
     if pairs.reused:

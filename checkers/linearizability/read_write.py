@@ -13,14 +13,14 @@ from collections.abc import Sequence
 
 from holdfast.checkers.linearizability.exact.pairing import paired
 from holdfast.checkers.linearizability.exact.rules import Rule
-from holdfast.checkers.linearizability.judgement import BUDGET, Judgement
+from holdfast.checkers.linearizability.judgement import BUDGET, Budget, Judgement
 from holdfast.checkers.linearizability.locks import exactly
 from holdfast.checkers.linearizability.search import linearizable
 from holdfast.checkers.linearizability.specifications import ReadWrite
 from holdfast.harness.foreign.operations import ForeignOp
 
 
-def read_write(ops: Sequence[ForeignOp], budget: int = BUDGET) -> Judgement:
+def read_write(ops: Sequence[ForeignOp], budget: Budget = BUDGET) -> Judgement:
     """Judge a read-write lock without upgrade."""
     pairs = paired(ops)
     if pairs.reused or pairs.strange:

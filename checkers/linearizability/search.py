@@ -21,13 +21,14 @@ visited before.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Protocol
 
 from holdfast.checkers.linearizability.judgement import (
     BUDGET,
+    Budget,
     Judgement,
     by_key,
     joined,
@@ -40,6 +41,8 @@ from holdfast.harness.foreign.operations import OPEN, ForeignOp, distinct
 
 STATES_SHOWN = 4
 COMPARED = 16
+TOLD = 1 << 14
+"""Configurations between two reports on how far a search is."""
 LOOKED = 20
 """Limit on the operations tried, times the budget: some configurations have very many."""
 
@@ -64,11 +67,27 @@ class Specification(Protocol):
     def reads(self, command: Hashable) -> bool: ...
 
 
-def linearizable(ops: Sequence[ForeignOp], spec: Specification, budget: int = BUDGET) -> Judgement:
-    """Judge a history key by key. The budget is for all keys together."""
+Rule = Callable[[Sequence[ForeignOp]], tuple[Judgement, int] | None]
+"""Decides the operations of one key without a search: the judgement, and how many responses an
+order has to explain; None if it does not decide them."""
+
+
+def linearizable(
+    ops: Sequence[ForeignOp],
+    spec: Specification,
+    budget: Budget = BUDGET,
+    rule: Rule = lambda _: None,
+) -> Judgement:
+    """Judge a history key by key. The budget is for all keys together that `rule` leaves over."""
     parts, spent, explained = [], 0, 0
     for group in by_key(ops).values():
-        search = _Search(group, spec, budget - spent)
+        decided = rule(group)
+        if decided is not None:
+            parts.append(decided[0])
+            explained += decided[1]
+            continue
+        left = replace(budget, configurations=budget.configurations - spent)
+        search = _Search(group, spec, left, spent)
         parts.append(search.judge())
         spent += search.visited
         explained += search.answers
@@ -100,9 +119,14 @@ class _Step:
 
 
 class _Search:
-    def __init__(self, ops: Sequence[ForeignOp], spec: Specification, budget: int) -> None:
+    def __init__(
+        self, ops: Sequence[ForeignOp], spec: Specification, budget: Budget, before: int = 0
+    ) -> None:
+        """before: configurations that other keys took."""
         self._spec = spec
-        self._budget = budget
+        self._budget = budget.configurations
+        self._tell, self._before = budget.tell, before
+        self._room = LOOKED * max(budget.configurations, BUDGET.configurations)
         self._commands: list[Hashable] = []
         self._states: list[Hashable] = []
         self._numbers: dict[Hashable, int] = {}
@@ -144,7 +168,7 @@ class _Search:
         bits, self._low = _bits(edges, [op.end == OPEN for op, _, _ in named])
         items = [_Pending(*each, 1 << bit) for each, bit in zip(named, bits, strict=True)]
         steps, pending = [], dict[int, _Pending]()
-        room = LOOKED * BUDGET
+        room = self._room
         for _, ends, n in edges:
             if not ends and items[n].op.end == OPEN:
                 known_so_far = self._unknown_of.setdefault(items[n].command, [])
@@ -191,7 +215,7 @@ class _Search:
 
     def judge(self) -> Judgement:
         if self._crowded:
-            return self._unknown(f"more than {LOOKED * BUDGET} pairs of concurrent operations")
+            return self._unknown(f"more than {self._room} pairs of concurrent operations")
         start = (0, 0, self._number(self._spec.initial))
         frames: list[Iterator[tuple[int, int, int]]] = [iter((start,))]
         while frames:
@@ -205,6 +229,8 @@ class _Search:
             if self.visited >= self._budget or self._looked >= LOOKED * self._budget:
                 return self._unknown()
             self.visited += 1
+            if self._tell is not None and not self.visited % TOLD:
+                self._tell(self._before + self.visited, self._furthest, len(self._steps))
             if self._known(at, used, state):
                 continue
             self._reach(at, state)

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-SEVERITY = {0: 0, 3: 1, 4: 2, 1: 3}
-"""Exit code -> its priority: 1 before 4 before 3 before 0."""
+SEVERITY = {0: 0, 3: 1, 2: 2, 4: 3, 1: 4}
+"""Exit code -> its priority: 1 before 4 before 2 before 3 before 0."""
 
 
 def worst_exit_code(codes: Iterable[int], default: int = 0) -> int:

@@ -17,7 +17,7 @@ def event_of(fields: Mapping[str, Hashable], line: int) -> Event | None:
     """The event, or None if it is not a client's (`nemesis`); Malformed if a type is wrong.
 
     `fields` has names without colons. Known: process, type, f; key or lock, value, time, token,
-    attempt, mode, error. Others are ignored.
+    attempt, mode, error, lease_ns. Others are ignored.
     """
     if _bare(fields.get("process")) == "nemesis":
         return None
@@ -42,6 +42,7 @@ def event_of(fields: Mapping[str, Hashable], line: int) -> Event | None:
         attempt=_attempt(fields.get("attempt"), line),
         shared=_shared(fields.get("mode"), line),
         not_owner=_bare(fields.get("error")) in NOT_OWNER,
+        lease_ns=_or(_whole(fields.get("lease_ns"), "lease_ns", line, 0), 0),
     )
 
 

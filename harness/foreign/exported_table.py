@@ -1,8 +1,8 @@
 """Reads the tables that `holdfast export` writes, CSV or Parquet: a row for every operation.
 
-Required columns: f, status, process, key, t_inv, t_ret, attempt, token; mode and err are optional,
-others ignored. Rows that are not lock operations are left out. A call that overlaps another of its
-process gets its own process number, the same as in the other exports.
+Required columns: f, status, process, key, t_inv, t_ret, attempt, token; mode, err and arg (the
+lease) are optional, others ignored. Rows that are not lock operations are left out. A call that
+overlaps another of its process gets its own process number, the same as in the other exports.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.operations import NO_TOKEN, Mode, Op, Status
 from holdfast.harness.foreign.event_fields import LARGEST
 from holdfast.harness.foreign.operations import Event, Malformed
-from holdfast.harness.foreign.write import FS, KINDS
+from holdfast.harness.foreign.write import FS, KINDS, LEASED
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -74,7 +74,7 @@ def parquet_events(file: BinaryIO) -> Iterator[Event]:
         _complete(columns)
         _fits(told)
         found = parquet.ParquetFile(file, read_dictionary=[n for n in TEXTS if n in columns])
-        wanted = [name for name in (*WANTED, "mode", "err") if name in columns]
+        wanted = [name for name in (*WANTED, "mode", "err", "arg") if name in columns]
         rows = list(_rows(found.iter_batches(BATCH, columns=wanted)))
     except (ArrowException, OSError, ValueError) as error:
         raise Malformed(1, f"unreadable Parquet: {str(error)[:200]}") from error
@@ -161,6 +161,7 @@ def _event(row: Row, line: int, process: int, kind: str, f: str, time: int) -> E
         token=_whole(row, "token", line) if granted else NO_TOKEN,
         attempt=_whole(row, "attempt", line),
         shared=row.get("mode") == Mode.SHARED.name.lower(),
+        lease_ns=max(_whole(row, "arg", line), 0) if "arg" in row and f in LEASED else 0,
         not_owner=kind == "fail" and row["status"] == Status.NOT_OWNER.name.lower(),
     )
 

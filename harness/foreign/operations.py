@@ -31,6 +31,7 @@ class ForeignOp:
     token       its fencing token, NO_TOKEN for none
     attempt     identity of its acquire, None if the history names none
     shared      a reader's acquire or release of a read-write lock
+    lease_ns    the lease that it asks for, 0 for none
     line        line of its invocation; `end_line` of its completion, 0 for none
     event       number of its invocation among the events of a document whose lines do not tell
                 them apart, else 0; `end_event` of its completion
@@ -48,6 +49,7 @@ class ForeignOp:
     token: int = NO_TOKEN
     attempt: int | str | None = None
     shared: bool = False
+    lease_ns: int = 0
     line: int = 0
     end_line: int = 0
     event: int = 0
@@ -107,6 +109,7 @@ class Event:
     shared: bool = False
     not_owner: bool = False
     keyed: bool = False
+    lease_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,6 +294,7 @@ def _paired(
         token=token,
         attempt=attempt,
         shared=asked.shared,
+        lease_ns=asked.lease_ns,
         line=asked.line,
         end_line=told.line if told is not None else 0,
         event=asked.number if by_event else 0,

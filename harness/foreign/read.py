@@ -80,8 +80,8 @@ def _look(head: bytes) -> str:
         return "edn"
     raise Malformed(
         1,
-        "unknown format of history"
-        f" (begins with {text[:20].decode(errors='replace')!r}); give it with --format",
+        f"unknown format of history (begins with {text[:20].decode(errors='replace')!r});"
+        f" {'give it with --format' if text else 'is the file empty?'}",
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 
 class FindingRow(TypedDict):
@@ -32,7 +32,11 @@ class VerdictRow(TypedDict):
 
 
 class ForeignVerdict(TypedDict):
-    """`verdicts` has one row."""
+    """`verdicts` has one row.
+
+    unjudged   what the history carries and the model does not judge, a sentence each
+    jepsen     only of a folder of Jepsen's: its own verdict beside ours
+    """
 
     schema: str
     run: str
@@ -42,3 +46,26 @@ class ForeignVerdict(TypedDict):
     exit_code: int
     problems: list[str]
     verdicts: list[VerdictRow]
+    unjudged: list[str]
+    jepsen: NotRequired[JepsenRow]
+
+
+class JepsenRow(TypedDict):
+    """Jepsen's own verdict. valid: True, False or "unknown", of the checkers that `compared` names.
+
+    agrees: None if one of the two verdicts is unknown.
+    """
+
+    valid: bool | str
+    compared: list[str]
+    agrees: bool | None
+
+
+class UnreadRow(TypedDict):
+    """A history of several that could not be judged, and why."""
+
+    schema: str
+    run: str
+    verdict: None
+    exit_code: int
+    problems: list[str]

@@ -26,6 +26,8 @@ FS = {
     Op.RELEASE: "release",
 }
 KINDS = {Status.OK: "ok", Status.FAIL: "fail", Status.NOT_OWNER: "fail", Status.INFO: "info"}
+LEASED = ("acquire", "renew")
+"""Operations whose argument is the lease asked for."""
 WORDS = ("type", "f", "mode")
 """Fields whose values are keywords in EDN."""
 
@@ -74,6 +76,8 @@ def _invocation(history: History, row: np.void, process: int) -> Fields:
     }
     if row["mode"] == Mode.SHARED:
         fields["mode"] = "shared"
+    if fields["f"] in LEASED and row["arg"] > 0:
+        fields["lease_ns"] = int(row["arg"])
     return fields
 
 

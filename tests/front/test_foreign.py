@@ -15,6 +15,7 @@ import pytest
 from pyarrow import parquet
 
 import holdfast as hf
+from holdfast.engine import judge_foreign
 from holdfast.harness.core.operations import Mode, Op, Status, attempt_id
 from holdfast.harness.foreign import exported_table
 from holdfast.harness.foreign.operations import Malformed
@@ -93,21 +94,22 @@ def test_a_run_is_not_judged_by_a_model(capsys: Capture, tmp_path: Path) -> None
     assert said.code == 2 and "holdfast export" in said.err
 
 
-def recorded(folder: Path) -> directory.RunDir:
+def recorded(folder: Path, lease_ns: int = 0) -> directory.RunDir:
     """A run in which a holder is followed by a reader, one answer is lost and one try refused."""
     run = directory.create(folder, "run")
     directory.write_json(run.manifest, to_table(manifest()))
     with segments.Recorder(run.history, "c1", {"node": "c1", "processes": [1, 2]}) as recorder:
         db = recorder.intern("db \u00e9\n")
         first, second = attempt_id(1, 1), attempt_id(2, 1)
-        held = recorder.invoke(Op.ACQUIRE, 1, db, attempt=first)
+        held = recorder.invoke(Op.ACQUIRE, 1, db, attempt=first, arg=lease_ns)
         recorder.complete(held, Status.OK, token=7)
-        tried = recorder.invoke(Op.TRY, 2, db, attempt=second)
+        tried = recorder.invoke(Op.TRY, 2, db, attempt=second, arg=lease_ns)
         recorder.complete(tried, Status.FAIL)
         recorder.invoke(Op.RENEW, 1, db, attempt=first)
         freed = recorder.invoke(Op.RELEASE, 1, db, attempt=first)
         recorder.complete(freed, Status.OK)
-        shared = recorder.invoke(Op.ACQUIRE, 2, db, attempt=attempt_id(2, 2), mode=Mode.SHARED)
+        reader = attempt_id(2, 2)
+        shared = recorder.invoke(Op.ACQUIRE, 2, db, attempt=reader, mode=Mode.SHARED, arg=lease_ns)
         recorder.complete(shared, Status.OK, token=8)
         late = recorder.invoke(Op.RELEASE, 1, db, attempt=first)
         recorder.complete(late, Status.NOT_OWNER)
@@ -382,3 +384,174 @@ def test_every_model_of_a_violated_history_is_drawn(
     path.write_text(STALE_READ if "register" in model else TWO_HOLDERS)
     assert holdfast(capsys, "check", path, "--model", model, "--html", page).code == 1
     assert "No order explains the next response." in page.read_text()
+
+
+UNREADABLE: dict[str, str] = {"empty.edn": "", "damaged.edn": "{:process 0", "missing.edn": ""}
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+@pytest.mark.parametrize("first", [False, True])
+def test_of_several_histories_each_is_judged_although_one_cannot_be_read(
+    capsys: Capture, tmp_path: Path, history: Path, name: str, first: bool
+) -> None:
+    bad, fine = tmp_path / name, tmp_path / "fine.edn"
+    if name != "missing.edn":
+        bad.write_text(UNREADABLE[name])
+    fine.write_text(TWO_HOLDERS.splitlines()[0] + "\n" + TWO_HOLDERS.splitlines()[2])
+    paths = (bad, history, fine) if first else (history, fine, bad)
+    said = holdfast(capsys, "check", *paths, "--model", "owner-mutex")
+    assert said.code == 1, "a violation is worse than a file that cannot be read"
+    assert [line.split()[0] for line in said.out.splitlines() if line[0] != " "] == [
+        "VIOLATED", "HOLDS",
+    ]  # fmt: skip
+    assert said.err.startswith(f"holdfast: not judged: {bad}") and said.err.count("\n") == 1
+    words = ("--model", "owner-mutex", "--json")
+    rows = json.loads(holdfast(capsys, "check", *paths, *words).out)
+    (row,) = [row for row in rows if row["run"] == str(bad)]
+    assert (row["verdict"], row["exit_code"], len(row["problems"])) == (None, 2, 1)
+    assert len(rows) == 3
+    assert holdfast(capsys, "check", bad, fine, "--model", "owner-mutex").code == 2
+    said = holdfast(capsys, "check", bad, "--model", "owner-mutex")
+    assert said.code == 2 and said.err.startswith(f"holdfast: {bad}") and not said.out
+
+
+def test_a_history_outside_its_model_voids_no_other_but_a_wrong_model_all(
+    capsys: Capture, tmp_path: Path, history: Path
+) -> None:
+    other = tmp_path / "register.edn"
+    other.write_text("{:process 0, :type :invoke, :f :write, :value 1}\n")
+    said = holdfast(capsys, "check", other, history, "--model", "mutex")
+    assert said.code == 1 and "'write' is not an operation of a lock" in said.err
+    said = holdfast(capsys, "check", other, history, "--model", "mutx")
+    assert said.code == 2 and said.err.count("\n") == 1 and not said.out
+
+
+def test_a_budget_bounds_the_search_of_a_foreign_history_only(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    """Two writes of one value, which was read: no rule decides that without a search."""
+    rows = [(n, "invoke", "write", n % 14) for n in range(15)]
+    rows += [(n, "ok", "write", n % 14) for n in range(15)]
+    for n, value in ((0, 0), (1, 1)):
+        rows += [(n, "invoke", "read", None), (n, "ok", "read", value)]
+    path = tmp_path / "history.jsonl"
+    path.write_text(
+        "".join(
+            json.dumps({"process": p, "type": kind, "f": f, "value": v}) + "\n"
+            for p, kind, f, v in rows
+        )
+    )
+    said = holdfast(capsys, "check", path, "--model", "register", "--budget", "300")
+    assert said.code == 3 and "stopped after 300 configurations" in said.out
+    said = holdfast(capsys, "check", recorded(tmp_path).path, "--budget", "300")
+    assert said.code == 2 and "--budget is for foreign histories" in said.err
+
+
+def test_a_long_search_says_how_far_it_is(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(judge_foreign.time, "monotonic", lambda: now[0])
+    tell = judge_foreign.search_told()
+    for now[0] in (101.0, 106.0, 107.0, 111.5):
+        tell(int(now[0] * 1000), 3, 12)
+    assert capsys.readouterr().err.splitlines() == [
+        "  106,000 configurations, 3 of 12 responses explained",
+        "  111,500 configurations, 3 of 12 responses explained",
+    ]
+
+
+LEASED = """{"process": 0, "type": "invoke", "f": "acquire", "lease_ns": 5000000000}
+{"process": 0, "type": "ok", "f": "acquire"}
+{"process": 1, "type": "invoke", "f": "acquire", "lease_ns": 5000000000, "mode": "shared"}
+{"process": 1, "type": "ok", "f": "acquire"}
+"""
+
+
+@pytest.mark.parametrize("model", ["mutex", "owner-mutex", "reentrant", "semaphore:1", "rw"])
+def test_a_model_that_knows_no_lease_says_so_beside_its_verdict(
+    capsys: Capture, tmp_path: Path, model: str
+) -> None:
+    path = tmp_path / "history.jsonl"
+    path.write_text(LEASED)
+    said = holdfast(capsys, "check", path, "--model", model)
+    assert said.code == 1
+    assert "not judged: leases: 2 of 2 acquires carry one" in said.out
+    assert "use --model lease-mutex" in said.out
+    assert ("not judged: modes: 1 of 2" in said.out) == (model != "rw")
+
+
+@pytest.mark.parametrize("form", ["jsonl", "edn", "csv", "parquet"])
+def test_what_lease_mutex_does_not_judge_stands_in_its_line(
+    capsys: Capture, tmp_path: Path, form: str
+) -> None:
+    """The leases of a run stand in each of its exports."""
+    run, out = recorded(tmp_path), tmp_path / f"history.{form}"
+    rows = hf.Run(run.path).frame(raw=True)
+    assert not rows["arg"].any()
+    assert holdfast(capsys, "export", run.path, "--format", form, "--out", out).code == 0
+    said = holdfast(capsys, "check", out, "--model", "lease-mutex")
+    assert said.code == 0 and "leases:" not in said.out
+    leased = recorded(tmp_path / "leased", lease_ns=7_000_000)
+    assert holdfast(capsys, "export", leased.path, "--format", form, "--out", out).code == 0
+    assert [op.lease_ns for op in read_history(out).ops if op.f == "acquire"] == [7_000_000] * 3
+    said = holdfast(capsys, "check", out, "--model", "lease-mutex", "--json")
+    told = json.loads(said.out)
+    assert told["verdict"] == "HOLDS" and len(told["unjudged"]) == 2
+    assert told["unjudged"][0].startswith("leases: 3 of 3 acquires carry one, but in this model a")
+
+
+def store(folder: Path, results: str | None, text: str = TWO_HOLDERS) -> Path:
+    """A folder as Jepsen leaves it."""
+    folder.mkdir()
+    (folder / "history.edn").write_text(text)
+    (folder / "test.jepsen").write_bytes(b"JEPSEN\x00\x01")
+    (folder / "jepsen.log").write_text("...")
+    if results is not None:
+        (folder / "results.edn").write_text(results)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("results", "said"),
+    [
+        ("{:valid? false}", ":valid? false (the whole test): Jepsen agrees"),
+        ("{:valid? true}", ":valid? true (the whole test): Jepsen DISAGREES"),
+        ("{:valid? :unknown}", "unknown (the whole test): one of the two verdicts is unknown"),
+        ("{:stats {:valid? true, :count 4} :linear {:valid? false :op {:index 3}} :valid? false}",
+         ":valid? false (linear): Jepsen agrees"),
+        ("{:stats {:valid? false} :linear {:valid? true, :configs ({:model nil})} :valid? false}",
+         ":valid? true (linear): Jepsen DISAGREES"),
+        ("{:workload {:valid? false, :results {0 {:linear {:valid? true}, :timeline {:valid? true}}"
+         ", 1 {:linear {:valid? false}}}, :failures [1]}, :valid? false}",
+         ":valid? false (linear): Jepsen agrees"),
+    ],
+)  # fmt: skip
+def test_a_store_folder_of_jepsen_is_read_as_it_is_and_compared_with_its_results(
+    capsys: Capture, tmp_path: Path, results: str, said: str
+) -> None:
+    folder = store(tmp_path / "20260101T000000.000Z", results)
+    told = holdfast(capsys, "check", folder, "--model", "owner-mutex")
+    assert told.code == 1 and told.out.startswith(f"VIOLATED  {folder} as owner-mutex")
+    assert said in told.out
+    row = json.loads(holdfast(capsys, "check", folder, "--model", "owner-mutex", "--json").out)
+    wanted = {"agrees": True, "DISAGREES": False, "unknown": None}[said.split()[-1]]
+    assert row["jepsen"]["agrees"] is wanted
+    page = tmp_path / "page.html"
+    words = ("--model", "owner-mutex", "--html", page)
+    assert holdfast(capsys, "check", folder, *words).code == 1 and page.exists()
+
+
+def test_a_store_folder_without_history_or_with_damaged_results_says_so(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    folder = store(tmp_path / "none", None)
+    said = holdfast(capsys, "check", folder, "--model", "owner-mutex")
+    assert said.code == 1 and "results.edn" not in said.out
+    (folder / "history.edn").unlink()
+    said = holdfast(capsys, "check", folder, "--model", "owner-mutex")
+    assert said.code == 2 and "without history.edn; test.jepsen is not read" in said.err
+    for number, results in enumerate(("{:valid? ", "{:a 1}", "[1 2]", "")):
+        folder = store(tmp_path / str(number), results)
+        said = holdfast(capsys, "check", folder, "--model", "owner-mutex")
+        assert said.code == 1 and "results.edn" in said.out and "Traceback" not in said.err
+    said = holdfast(capsys, "check", folder)
+    assert said.code == 2 and "needs --model" in said.err

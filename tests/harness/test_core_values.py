@@ -90,8 +90,8 @@ def test_a_duration_that_must_be_positive_is_not_zero(text: str) -> None:
         positive_ns(text)
 
 
-def test_of_exit_codes_a_violation_is_worst_then_the_environment_then_unknown() -> None:
-    order = [0, 3, 4, 1]
+def test_of_exit_codes_a_violation_is_worst_then_what_could_not_be_judged_at_all() -> None:
+    order = [0, 3, 2, 4, 1]
     for n, worse in enumerate(order):
         for better in order[: n + 1]:
             assert worst_exit_code([better, worse]) == worst_exit_code([worse, better]) == worse

@@ -10,7 +10,7 @@ from io import BytesIO
 import pytest
 
 from holdfast import catalogue
-from holdfast.checkers.linearizability.judgement import Judgement
+from holdfast.checkers.linearizability.judgement import Budget, Judgement
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.seeds import stream
@@ -18,7 +18,7 @@ from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.foreign.read import FORMATS, read_from
 
 SUITE, POWER = 6000, 100_000
-BUDGET = 500
+BUDGET = Budget(configurations=500)
 
 BASES: dict[str, tuple[str, bytes]] = {
     "mutex": (

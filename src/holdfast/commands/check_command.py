@@ -8,10 +8,12 @@ from pathlib import Path
 import click
 
 from holdfast import catalogue
+from holdfast.checkers.linearizability.judgement import BUDGET
 from holdfast.commands.options import Command, name_of, paths_argument
 from holdfast.engine import judge_foreign, runner
-from holdfast.harness.core.errors import UsageError, worst_exit_code
+from holdfast.harness.core.errors import HoldfastError, UsageError, worst_exit_code
 from holdfast.harness.core.json_value import plain
+from holdfast.harness.foreign.jepsen_store import history_of, is_store
 from holdfast.harness.foreign.verdict import ForeignVerdict
 from holdfast.harness.runs.directory import RunDir
 from holdfast.harness.verdicts.judged import Judged
@@ -68,6 +70,13 @@ FORMATS = ("auto", "holdfast", "jsonl", "json", "edn", "porcupine", "csv", "parq
     show_default="1,300,000 for a history larger than memory, else at once",
     help="Judge a run in parts of this number of rows, in bounded memory.",
 )
+@click.option(
+    "--budget",
+    type=click.IntRange(min=1),
+    metavar="CONFIGURATIONS",
+    show_default=f"{BUDGET.configurations:,}",
+    help="Limit on what a model's search of a foreign history visits: 140,000 a second.",
+)
 @click.option("--junit", type=click.Path(path_type=Path), help="Write a JUnit report.")
 @click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object, an array for several paths."
@@ -80,39 +89,38 @@ def command(
     checkers: tuple[str, ...],
     html: Path | None,
     in_parts: int | None,
+    budget: int | None,
     junit: Path | None,
     as_json: bool,
 ) -> int:
     """Judge a recorded run again, or a foreign history against --model.
 
-    Foreign histories come from Jepsen, Knossos, porcupine or JSON lines. The exit code is the
-    verdict. The history is never changed; of a run, verdicts.json is rewritten.
+    Foreign histories come from Jepsen (also a store folder), Knossos, porcupine or JSON lines. The
+    exit code is the verdict; of several histories each is judged, and it is that of the worst. The
+    history is never changed; of a run, verdicts.json is rewritten.
     """
     if html is not None and len(paths) > 1:
         raise UsageError(f"--html: one history at a time, not {len(paths)}")
+    if model is not None:
+        judge_foreign.model_of(model)
     judged, shown, worst = list[Judged](), list[object](), 0
     for path in paths:
-        run = RunDir(path.resolve())
-        foreign = form not in ("auto", "holdfast") or (form == "auto" and path.is_file())
-        if not path.exists():
-            raise UsageError(f"{path}: no such file or run")
-        _refuse(path, foreign, model, checkers, html, in_parts)
-        if foreign:
-            told = judge_foreign.judge_file(path, form, model)
-            if html is not None:
+        try:
+            if not path.exists():
+                raise UsageError(f"{path}: no such file or run")
+            foreign = _is_foreign(path, form)
+            _refuse(path, foreign, model, checkers, html, in_parts, budget)
+            if foreign:
+                told = judge_foreign.judge_path(path, form, model, budget)
                 _write_page(html, path, form, model, told)
-            told = judge_foreign.restricted(told, only) if only else told
-            shown.append(told)
-            code = told["exit_code"]
-            if not as_json:
-                judge_foreign.show(told)
-        else:
-            verdicts = runner.judge_run(run, checkers, in_parts or 0)
-            judged.append(_restrict(verdicts, only) if only else verdicts)
-            shown.append(plain(judged[-1]))
-            code = judged[-1].exit_code
-            if not as_json:
-                runner.show_verdict(judged[-1], runner.report_run(run, judged[-1]))
+                told = judge_foreign.restricted(told, only) if only else told
+                code = _shown(told, shown, as_json)
+            else:
+                code = _judge_run(path, checkers, in_parts or 0, only, judged, shown, as_json)
+        except HoldfastError as error:
+            if len(paths) == 1:
+                raise
+            code = _unread(path, error, shown)
         worst = worst_exit_code((worst, code))
     if junit is not None:
         from holdfast.reports.outputs.junit import write
@@ -123,6 +131,48 @@ def command(
     return worst
 
 
+def _is_foreign(path: Path, form: str) -> bool:
+    if form != "auto":
+        return form != "holdfast"
+    return not path.is_dir() or is_store(path)
+
+
+def _shown(told: ForeignVerdict, shown: list[object], as_json: bool) -> int:
+    """Show the verdict on a foreign history; its exit code."""
+    shown.append(told)
+    if not as_json:
+        judge_foreign.show(told)
+    return told["exit_code"]
+
+
+def _judge_run(
+    path: Path,
+    checkers: tuple[str, ...],
+    in_parts: int,
+    only: tuple[str, ...],
+    judged: list[Judged],
+    shown: list[object],
+    as_json: bool,
+) -> int:
+    """Judge a run again and show its verdict; its exit code."""
+    run = RunDir(path.resolve())
+    verdicts = runner.judge_run(run, checkers, in_parts)
+    judged.append(_restrict(verdicts, only) if only else verdicts)
+    shown.append(plain(judged[-1]))
+    if not as_json:
+        runner.show_verdict(judged[-1], runner.report_run(run, judged[-1]))
+    return judged[-1].exit_code
+
+
+def _unread(path: Path, error: HoldfastError, shown: list[object]) -> int:
+    """Report one of several histories that could not be judged; its exit code."""
+    row = judge_foreign.unread(path, error)
+    shown.append(row)
+    for problem in row["problems"]:
+        click.echo(f"holdfast: not judged: {problem}", err=True)
+    return row["exit_code"]
+
+
 def _refuse(
     path: Path,
     foreign: bool,
@@ -130,8 +180,11 @@ def _refuse(
     checkers: tuple[str, ...],
     html: Path | None,
     in_parts: int | None,
+    budget: int | None,
 ) -> None:
     """UsageError for an option that this kind of history does not have."""
+    if budget is not None and not foreign:
+        raise UsageError(f"{path}: --budget is for foreign histories, whose models may search")
     if model is not None and not foreign:
         raise UsageError(
             f"{path}: --model is for foreign histories; a run has its own properties"
@@ -146,13 +199,15 @@ def _refuse(
 
 
 def _write_page(
-    html: Path, path: Path, form: str, model: str | None, verdicts: ForeignVerdict
+    html: Path | None, path: Path, form: str, model: str | None, verdicts: ForeignVerdict
 ) -> None:
+    if html is None:
+        return
     from holdfast.engine.foreign_report import write_page
 
     if model is None:
         raise UsageError(f"{path}: --html needs --model")
-    write_page(html, path, form, model, verdicts)
+    write_page(html, history_of(path) if is_store(path) else path, form, model, verdicts)
     click.echo(f"report  {html}", err=True)
 
 

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from holdfast import catalogue
+from holdfast.checkers.linearizability.judgement import BUDGET, Budget
+from holdfast.checkers.linearizability.unjudged import unjudged
 from holdfast.checkers.linearizability.user_spec import given
-from holdfast.harness.core.errors import UsageError
+from holdfast.engine.run_progress import RunProgress
+from holdfast.harness.core.errors import HoldfastError, UsageError
 from holdfast.harness.core.loading import load, load_file
 from holdfast.harness.core.verdict import Finding, Verdict
+from holdfast.harness.foreign import jepsen_store
 from holdfast.harness.foreign.operations import keyed_apart
-from holdfast.harness.foreign.verdict import FindingRow, ForeignVerdict, VerdictRow
+from holdfast.harness.foreign.verdict import FindingRow, ForeignVerdict, UnreadRow, VerdictRow
 from holdfast.harness.judging.judge import SCHEMA
 from holdfast.harness.plans.plan import suggest
 from holdfast.reports.text.layout import say
@@ -47,10 +52,57 @@ def user_object(name: str) -> object:
     return load(f"{module}:{attribute}")
 
 
-def judge_file(path: Path, form: str, model: str | None) -> ForeignVerdict:
+def judge_path(
+    path: Path, form: str, model: str | None, configurations: int | None = None
+) -> ForeignVerdict:
+    """The verdict on a history file, or on a store folder of Jepsen beside Jepsen's own."""
+    if not jepsen_store.is_store(path):
+        return judge_file(path, form, model, configurations)
+    found = judge_file(jepsen_store.history_of(path), form, model, configurations)
+    found["run"] = str(path)
+    try:
+        theirs = jepsen_store.compared(path, Verdict(found["verdict"]))
+    except UsageError as error:
+        found["problems"] += error.problems
+    else:
+        if theirs is not None:
+            found["jepsen"] = theirs
+    return found
+
+
+def unread(path: Path, error: HoldfastError) -> UnreadRow:
+    """What is shown of a history, one of several, that could not be judged."""
+    return {
+        "schema": SCHEMA,
+        "run": str(path),
+        "verdict": None,
+        "exit_code": error.exit_code,
+        "problems": str(error).splitlines(),
+    }
+
+
+def search_told() -> Callable[[int, int, int], None]:
+    """Shows on standard error how far a search is, every few seconds."""
+    told_s = time.monotonic()
+
+    def tell(visited: int, explained: int, responses: int) -> None:
+        nonlocal told_s
+        if time.monotonic() - told_s < RunProgress.EVERY_S:
+            return
+        told_s = time.monotonic()
+        far = f"{explained:,} of {responses:,} responses explained"
+        click.echo(f"  {visited:,} configurations, {far}", err=True)
+
+    return tell
+
+
+def judge_file(
+    path: Path, form: str, model: str | None, configurations: int | None = None
+) -> ForeignVerdict:
     """The verdict on a foreign history as one JSON-ready object, like that of a run.
 
     UsageError if the file cannot be read or has operations that the model does not know.
+    configurations: limit of a search, None for the usual one.
     """
     from holdfast.harness.foreign.read import read_history
 
@@ -62,7 +114,8 @@ def judge_file(path: Path, form: str, model: str | None) -> ForeignVerdict:
     history = read_history(path, form)
     try:
         ops = history.ops if OWN.fullmatch(model) else keyed_apart(history.ops)
-        judgement = judge(ops)
+        limit = BUDGET.configurations if configurations is None else configurations
+        judgement = judge(ops, Budget(configurations=limit, tell=search_told()))
     except UsageError as error:
         raise UsageError(*(f"{path}: {problem}" for problem in error.problems)) from error
     row: VerdictRow = {
@@ -85,6 +138,7 @@ def judge_file(path: Path, form: str, model: str | None) -> ForeignVerdict:
         "exit_code": EXIT[judgement.verdict],
         "problems": [],
         "verdicts": [row],
+        "unjudged": unjudged(ops, model),
     }
 
 
@@ -119,6 +173,12 @@ def show(verdicts: ForeignVerdict) -> None:
     say(f"{verdicts['verdict']}  {verdicts['run']} as {verdicts['model']} ({counts})")
     if not row["findings"]:
         say(f"  {row['reason']}")
+    for sentence in verdicts["unjudged"]:
+        say(f"  not judged: {sentence}")
+    for problem in verdicts["problems"]:
+        say(f"  {problem}")
+    if "jepsen" in verdicts:
+        say(f"  {jepsen_store.words(verdicts['jepsen'])}")
     for kind, rows in (("findings", row["findings"]), ("notes", row["notes"])):
         for each in rows[:MOST_SHOWN]:
             say(f"  {each['kind']}: {each['sentence']}")

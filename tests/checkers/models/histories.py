@@ -115,8 +115,10 @@ def locks(
     return play
 
 
-def registers(rng: random.Random, clients: Clients, *, cas: bool = True) -> list[ForeignOp]:
-    """Plays a register with three values."""
+def registers(
+    rng: random.Random, clients: Clients, *, cas: bool = True, once: bool = False
+) -> list[ForeignOp]:
+    """Plays a register with three values; `once`: with a new one for every write."""
     value: Hashable = None
     ops = []
     for n in range(rng.randint(6, 10)):
@@ -124,7 +126,7 @@ def registers(rng: random.Random, clients: Clients, *, cas: bool = True) -> list
         status = clients.outcome()
         takes = status is Status.OK or rng.random() < 0.5
         f = rng.choice(("read", "write", "cas") if cas else ("read", "write"))
-        old, new = rng.randrange(3), rng.randrange(3)
+        old, new = rng.randrange(3), n if once else rng.randrange(3)
         asked: Hashable = None if f == "read" else new if f == "write" else (old, new)
         answer: Hashable = asked
         if f == "read":

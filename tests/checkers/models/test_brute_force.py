@@ -59,6 +59,13 @@ BENCHES = {
         play=partial(histories.registers, cas=False),
         harm=12,
     ),
+    "register of distinct writes": Bench(
+        model=registers.register,
+        initial="None",
+        step=brute.register,
+        play=partial(histories.registers, cas=False, once=True),
+        harm=12,
+    ),
     "cas-register": Bench(
         model=registers.cas_register,
         initial="None",

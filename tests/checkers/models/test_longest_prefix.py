@@ -92,7 +92,7 @@ def compare(name: str, count: int) -> int:
     for n in range(count):
         rng = stream(SEED, name, n)
         ops = numbered(histories.drawn(rng, bench.play, NAMES[n % len(NAMES)], bench.harm))
-        spec = specification(name, ops)
+        spec = specification(name.partition(" of ")[0], ops)
         assert spec is not None
         k, of = longest(ops, bench)
         found = longest_prefix(ops, spec)

@@ -9,8 +9,8 @@ import pytest
 
 from holdfast import catalogue
 from holdfast.checkers.linearizability import kv, locks, read_write, reentrant, registers, semaphore
-from holdfast.checkers.linearizability.judgement import Model
-from holdfast.checkers.linearizability.search import linearizable
+from holdfast.checkers.linearizability.judgement import Budget, Model
+from holdfast.checkers.linearizability.search import TOLD, linearizable
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.verdict import Verdict
@@ -173,6 +173,15 @@ def test_a_register_reads_what_was_written_last() -> None:
     assert registers.register(drawn(*writes, "3 read->a |    [---]")).verdict is HOLDS
     judged = registers.register(drawn(*writes, "3 read->a |          [---]"))
     assert judged.verdict is VIOLATED
+    assert judged.reason == (
+        "a was the value from the end of write a by process 1 (line 1) to the begin of read -> a by"
+        " process 3 (line 3), but write b by process 2 (line 2) falls inside that time"
+    )
+    again = drawn(*writes, "3 read->a |          [---]", "1 write=a |      [------]")
+    assert registers.register(again).verdict is HOLDS
+    again = drawn(*writes, "3 read->a |          [---]", "1 write=a |               [------]")
+    judged = registers.register(again)
+    assert judged.verdict is VIOLATED
     assert "could only be b" in judged.reason
 
 
@@ -222,10 +231,21 @@ def test_a_user_describes_an_object_in_four_short_methods() -> None:
 
 def test_a_search_that_runs_out_says_how_far_it_got() -> None:
     writes = [f"{n} write={n} |[-------]" for n in range(1, 9)]
+    # A value with two writes, which is read, is left to the search.
+    writes += [f"{n} write=1 |[-------]" for n in range(11, 13)]
     ops = drawn(*writes, "9 read->1 |          [-]", "9 read->2 |              [-]")
-    judged = registers.register(ops, 2)
+    told = list[tuple[int, int, int]]()
+    judged = registers.register(ops, Budget(configurations=2))
     assert judged.verdict is UNKNOWN
     assert "stopped after 2 configurations" in judged.reason and "line" in judged.reason
+    many = [f"{n} write={n} |[-------]" for n in range(1, 16)]
+    many += ["16 write=1 |[-------]", "17 read->1 |          [-]", "17 read->2 |              [-]"]
+    limit = 2 * TOLD + 5
+    ask = Budget(configurations=limit, tell=lambda *far: told.append(far))
+    judged = registers.register(drawn(*many), ask)
+    assert judged.verdict is UNKNOWN and judged.exercised["configurations"] == limit
+    assert [visited for visited, _, _ in told] == [TOLD, 2 * TOLD]
+    assert all(explained < responses == 18 for _, explained, responses in told)
 
 
 def test_a_history_in_which_nothing_was_answered_shows_nothing_and_says_so() -> None:
