@@ -133,25 +133,39 @@ class Semaphore:
 
 
 class ReadWrite:
-    """Readers share, a writer is exclusive, no upgrade. State: (writer, readers)."""
+    """Readers share, a writer is exclusive; a process that holds may acquire shared (a downgrade).
 
-    initial: Hashable = (None, frozenset())
+    State: sorted holds, (process, owner, shared). reentry: all holds of a process go together, so
+    that it may upgrade and reenter.
+    """
+
+    initial: Hashable = ()
+
+    def __init__(self, *, reentry: bool = False) -> None:
+        self._reentry = reentry
 
     def command(self, op: ForeignOp) -> Hashable | None:
-        return judged(op, (op.f, owner(op), op.shared and op.f == "acquire"))
+        return judged(op, (op.f, repr(op.process), repr(owner(op)), op.shared))
 
     def step(self, state: Hashable, command: Hashable) -> Hashable | None:
         assert isinstance(state, tuple) and isinstance(command, tuple)
-        (writer, readers), (f, who, shared) = state, command
+        f, process, who, shared = command
+        hold = (process, who, shared)
         if f == "release":
-            if who == writer:
-                return (None, readers)
-            return (None, readers - {who}) if who in readers else None
-        if writer is not None or who in readers:
+            freed = [one for one in state if one[1] == who]
+            freed = [one for one in freed if one[2] == shared] or freed
+            left = list(state)
+            left.remove(freed[0]) if freed else None
+            return tuple(left) if freed else None
+        if not all(self._beside(one, hold) for one in state):
             return None
-        if shared:
-            return (None, readers | {who})
-        return (who, readers) if not readers else None
+        return tuple(sorted((*state, hold)))
+
+    def _beside(self, held: tuple[str, str, bool], hold: tuple[str, str, bool]) -> bool:
+        """Whether a hold may be taken beside one that is held."""
+        if held[0] != hold[0]:
+            return held[2] and hold[2]
+        return self._reentry or hold[2]
 
     def reads(self, command: Hashable) -> bool:
         """No operation of a lock is a pure read."""

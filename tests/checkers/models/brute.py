@@ -83,13 +83,27 @@ def semaphore(limit: int) -> Step:
 
 
 def read_write(state: Hashable, op: ForeignOp) -> Hashable | None:
+    """State: who, process and mode of each hold. A process may acquire shared beside its own."""
     assert isinstance(state, tuple)
-    names = [name for name, _ in state]
     if op.f == "release":
-        kept = tuple(pair for pair in state if pair[0] != who(op))
-        return kept if len(kept) < len(state) else None
-    alone = all(shared for _, shared in state) if op.shared else not state
-    return (*state, (who(op), op.shared)) if alone and who(op) not in names else None
+        mine = [hold for hold in state if hold[0] == who(op)]
+        mine = [hold for hold in mine if hold[2] == op.shared] or mine
+        if not mine:
+            return None
+        at = len(state) - 1 - state[::-1].index(mine[-1])
+        return (*state[:at], *state[at + 1 :])
+    others = [shared for _, process, shared in state if process != op.process]
+    alone = all(others) if op.shared else not state
+    return (*state, (who(op), op.process, op.shared)) if alone else None
+
+
+def read_write_reentrant(state: Hashable, op: ForeignOp) -> Hashable | None:
+    """The same, but a process may acquire exclusive beside its own holds too."""
+    assert isinstance(state, tuple)
+    if op.f == "release" or op.shared:
+        return read_write(state, op)
+    alone = all(process == op.process for _, process, _ in state)
+    return (*state, (who(op), op.process, op.shared)) if alone else None
 
 
 def register(state: Hashable, op: ForeignOp) -> Hashable | None:

@@ -75,7 +75,7 @@ def locks(
 
     def play(rng: random.Random, clients: Clients) -> list[ForeignOp]:
         state, ops, at, token = initial, list[ForeignOp](), 0, 0
-        holds: dict[int, list[int | None]] = {c: [] for c in range(clients.count)}
+        holds: dict[int, list[tuple[int | None, bool]]] = {c: [] for c in range(clients.count)}
         wanted = rng.randint(4, 8)
         for _ in range(60):
             if sum(op.f == "acquire" for op in ops) >= wanted:
@@ -83,13 +83,14 @@ def locks(
             client = rng.randrange(clients.count)
             held = holds[client]
             f = "release" if held and rng.random() < 0.75 else "acquire"
-            named: int | None = None
-            if clients.names == "attempt":
-                named = held[0] if f == "release" else clients.attempts
+            named = clients.attempts if clients.names == "attempt" else None
+            reads = shared and f == "acquire" and rng.random() < 0.6
+            if f == "release":
+                named, reads = held[0]
             op = replace(
                 call(clients.process[client], f, at, Status.OK),
                 attempt=named,
-                shared=shared and f == "acquire" and rng.random() < 0.6,
+                shared=reads,
                 token=token + 1 if tokens and f == "acquire" else NO_TOKEN,
             )
             after = step(state, op)
@@ -103,7 +104,7 @@ def locks(
             token += f == "acquire"
             clients.attempts += f == "acquire" and clients.names == "attempt"
             if f == "acquire":
-                held.append(named)
+                held.append((named, reads))
             else:
                 held.pop(0)
             if status is Status.INFO:

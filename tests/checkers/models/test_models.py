@@ -274,3 +274,76 @@ def test_every_model_says_what_it_claims_and_what_it_cannot_see(name: str) -> No
     assert callable(load(row.entry))
     text = importlib.import_module(row.entry.partition(":")[0]).__doc__ or ""
     assert all(f"\n{heading}" in text for heading in HEADINGS)
+
+
+WRITES: tuple[str, ...] = ("1 acquire |[-]", "1 release |            [-]")
+READS: tuple[str, ...] = ("1 acquire* |      [-]", "1 release* |                  [-]")
+
+
+def as_attempts(ops: list[ForeignOp]) -> list[ForeignOp]:
+    """The same history with an attempt for each hold, as Curator's two locks have."""
+    return [replace(op, attempt=f"{op.process} {op.shared}") for op in ops]
+
+
+@pytest.mark.parametrize("named", [False, True], ids=["processes", "attempts"])
+def test_a_writer_may_become_a_reader_before_it_releases(named: bool) -> None:
+    made = as_attempts if named else list[ForeignOp]
+    for writer, verdict, findings in (
+        ("2 acquire |                        [-]", HOLDS, 0),
+        ("2 acquire |    [-----------------------]", HOLDS, 0),
+        ("2 acquire |               [-]", VIOLATED, 1),
+        ("2 acquire |         [-]", VIOLATED, 2),
+    ):
+        judged = read_write.read_write(made(drawn(*WRITES, *READS, writer)))
+        assert judged.verdict is verdict, writer
+        assert len(judged.findings) == findings, writer
+    for reader, verdict in (
+        ("2 acquire* |               [-]", HOLDS),
+        ("2 acquire* |         [-]", VIOLATED),
+        ("2 acquire* |         [------]", HOLDS),
+    ):
+        judged = read_write.read_write(made(drawn(*WRITES, *READS, reader)))
+        assert judged.verdict is verdict, reader
+
+
+@pytest.mark.parametrize("named", [False, True], ids=["processes", "attempts"])
+def test_a_shared_hold_inside_an_exclusive_one_changes_nothing(named: bool) -> None:
+    inner = ("1 acquire* |   [-]", "1 release* |      [-]")
+    made = as_attempts if named else list[ForeignOp]
+    for writer, verdict in (
+        ("2 acquire |           [---]", HOLDS),
+        ("2 acquire |         [-]", VIOLATED),
+    ):
+        ops = made(drawn(*WRITES, *inner, writer))
+        assert read_write.read_write(ops).verdict is verdict
+
+
+@pytest.mark.parametrize("named", [False, True], ids=["processes", "attempts"])
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (("1 acquire* |[-]", "1 acquire |   [-]"), "is an upgrade"),
+        (("1 acquire |[-]", "1 acquire |   [-]"), "is a reentry"),
+        (("1 acquire |[-]", "1 acquire* |   [-]", "1 acquire |      [-]"), "is an upgrade"),
+    ],
+)
+def test_what_a_read_write_lock_is_not_assumed_to_do_is_refused_with_the_operation(
+    lines: tuple[str, ...], said: str, named: bool
+) -> None:
+    ops = drawn("2 acquire* |                 [-]", *lines)
+    if named:
+        ops = [replace(op, attempt=op.line) for op in ops]
+    with pytest.raises(UsageError, match=f"line {len(lines) + 1}: acquire by process 1 .*{said}"):
+        read_write.read_write(ops)
+
+
+def test_a_release_of_unknown_outcome_is_no_upgrade() -> None:
+    """The process goes on with its lock: it may have been released, as far as anybody knows."""
+    again = ("1 acquire* |[-]", "1 release* |   [-?", "1 acquire |       [-]")
+    assert read_write.read_write(drawn(*again)).verdict is HOLDS
+    ops = [replace(op, attempt=1 + (op.line == 3)) for op in drawn(*again)]
+    assert read_write.read_write(ops).verdict is HOLDS
+    ops = drawn(*again, "1 release* |           [-]")
+    ops = [replace(op, attempt=1 + (op.line == 3)) for op in ops]
+    with pytest.raises(UsageError, match="is an upgrade"):
+        read_write.read_write(ops)

@@ -15,6 +15,7 @@ from holdfast.checkers.linearizability.exact.pairing import paired
 from holdfast.checkers.linearizability.exact.rules import Rule
 from holdfast.checkers.linearizability.judgement import Judgement
 from holdfast.checkers.linearizability.locks import EXACT, exactly
+from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.seeds import stream
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.foreign.operations import OPEN, ForeignOp
@@ -42,7 +43,10 @@ def differs(bench: Bench, judge: Callable[[Sequence[ForeignOp]], Judgement]) -> 
         if not told and bench is BENCHES["fenced"]:
             return False
         right = brute.explained(ops, bench.initial, bench.step)
-        judged = judge(ops)
+        try:
+            judged = judge(ops)
+        except UsageError:
+            return not bench.outside(ops)
         if judged.verdict is Verdict.UNKNOWN and not judged.exercised["ok"]:
             return not right
         return (judged.verdict is Verdict.HOLDS) is not right
