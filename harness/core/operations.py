@@ -5,7 +5,7 @@ Standard library only: this file is shipped to containers and to libraries' own 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -275,3 +275,31 @@ def carried(attempt: int) -> str:
 def attempt_id(process: int, n: int) -> int:
     """The identity of the n-th attempt of a client: unique in a run."""
     return process << 32 | n
+
+
+GENERATION = 1000
+"""A restarted client is a new logical client: this is added to its process number."""
+
+
+def client_names(nodes: Mapping[int, str]) -> dict[int, str]:
+    """A name for each logical client, by process number, from the names of their nodes.
+
+    The first client of a node has the node's name, another one of the node its number beside it,
+    and a restarted one how often it was restarted: c4, c1.p6, c4.1.
+    """
+    first: dict[str, int] = {}
+    for process, node in nodes.items():
+        first[node] = min(first.get(node, GENERATION), process % GENERATION)
+    found = {}
+    for process, node in nodes.items():
+        again, number = divmod(process, GENERATION)
+        name = node if number == first[node] else f"{node}.p{number}"
+        found[process] = f"{name}.{again}" if again else name
+    return found
+
+
+def attempt_name(clients: Mapping[int, str], attempt: int) -> str:
+    """An attempt in words: "c4.1/12", the 12th of c4 after its first restart. clients: names of
+    the logical clients, as `client_names` has them."""
+    process = attempt >> 32
+    return f"{clients.get(process, f'p{process}')}/{attempt & 0xFFFFFFFF}"

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.operations import GENERATION
 from holdfast.harness.core.ports import (
     Command,
     Distant,
@@ -44,8 +45,6 @@ START_WITHIN_NS = 120 * SECOND
 STARTS_AT_ONCE = 16
 """Each start is polled until its last exec: hundreds at once would delay each other."""
 TAPS = "127.78.0"
-GENERATION = 1000
-"""A restarted client is a new logical client: this is added to its process number."""
 
 
 @dataclass(slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import IntEnum
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +15,8 @@ from holdfast.harness.core import extras
 from holdfast.harness.core.case import History
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
-from holdfast.harness.core.operations import Mode, Op, Status
+from holdfast.harness.core.operations import Mode, Op, Status, attempt_name, client_names
+from holdfast.harness.foreign.write import ATTEMPT_NAME, Nodes
 
 if TYPE_CHECKING:
     from pyarrow import DictionaryArray
@@ -22,10 +24,11 @@ if TYPE_CHECKING:
 WORDS: dict[str, type[IntEnum]] = {"f": Op, "status": Status, "mode": Mode}
 
 
-def write_parquet(history: History, path: Path) -> None:
+def write_parquet(history: History, path: Path, nodes: Nodes = MappingProxyType({})) -> None:
     """Write every row of a run: numbers as 64 bits, texts as dictionaries, times in ns.
 
-    UsageError if pyarrow is not installed or the file cannot be written.
+    nodes: process number -> node of the logical client, for the names of attempts. UsageError if
+    pyarrow is not installed or the file cannot be written.
     """
     reason = extras.problem("pyarrow")
     if reason is not None:
@@ -42,10 +45,19 @@ def write_parquet(history: History, path: Path) -> None:
             columns[name] = _dictionary(rows[name], named[name])
         else:
             columns[name] = pyarrow.array(rows[name].astype(np.int64))
+    columns[ATTEMPT_NAME] = _attempt_names(rows["attempt"], nodes)
     try:
         parquet.write_table(pyarrow.table(columns), path)
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error}") from error
+
+
+def _attempt_names(attempts: npt.NDArray[np.int64], nodes: Nodes) -> DictionaryArray:
+    unique, places = np.unique(attempts, return_inverse=True)
+    clients = client_names(nodes)
+    return _dictionary(
+        places, [attempt_name(clients, one) if one else "" for one in unique.tolist()]
+    )
 
 
 def _words(of: type[IntEnum]) -> list[str]:

@@ -3,7 +3,7 @@
 The first two are histories of events that `read_history` reads back. A client may have two calls in
 flight at once and continues after one that never returned; a process of such a history may not. So
 a call that would overlap gets its own process number, offset by the number of clients; `attempt`
-identifies the owner of a lock.
+identifies the owner of a lock, and `name` says it in words.
 """
 
 from __future__ import annotations
@@ -12,11 +12,19 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
 
 import numpy as np
 
 from holdfast.harness.core.case import History
-from holdfast.harness.core.operations import NO_TOKEN, Mode, Op, Status
+from holdfast.harness.core.operations import (
+    NO_TOKEN,
+    Mode,
+    Op,
+    Status,
+    attempt_name,
+    client_names,
+)
 
 FS = {
     Op.ACQUIRE: "acquire",
@@ -32,13 +40,19 @@ WORDS = ("type", "f", "mode")
 """Fields whose values are keywords in EDN."""
 
 Fields = dict[str, int | str]
+Nodes = Mapping[int, str]
+"""Process number -> name of the node of the logical client."""
+ATTEMPT_NAME = "attempt_name"
+"""Column of tables: "c4.1/12", the 12th attempt of c4 after its first restart."""
 
 
-def events(history: History) -> Iterator[Fields]:
+def events(history: History, nodes: Nodes = MappingProxyType({})) -> Iterator[Fields]:
     """Invocations and completions of all lock operations by time; at ties invocations first."""
-    edges = []
+    edges, names = [], client_names(nodes)
     for number, row, process in _lanes(history):
         begun = _invocation(history, row, process)
+        if names:
+            begun["name"] = attempt_name(names, int(row["attempt"]))
         edges.append((int(begun["time"]), 0, number, begun))
         status = Status(int(row["status"]))
         if status is not Status.INVOKED:
@@ -93,15 +107,15 @@ def _completion(history: History, row: np.void, begun: Fields, status: Status) -
     return fields
 
 
-def jsonl(history: History) -> Iterator[str]:
+def jsonl(history: History, nodes: Nodes = MappingProxyType({})) -> Iterator[str]:
     """One JSON object per event."""
-    for fields in events(history):
+    for fields in events(history, nodes):
         yield json.dumps(fields, ensure_ascii=False) + "\n"
 
 
-def edn(history: History) -> Iterator[str]:
+def edn(history: History, nodes: Nodes = MappingProxyType({})) -> Iterator[str]:
     """One EDN map per event, with Jepsen's keywords."""
-    for fields in events(history):
+    for fields in events(history, nodes):
         yield (
             "{" + ", ".join(f":{name} {_edn(name, each)}" for name, each in fields.items()) + "}\n"
         )
@@ -113,10 +127,11 @@ def _edn(name: str, value: int | str) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def table(history: History) -> Iterator[str]:
+def table(history: History, nodes: Nodes = MappingProxyType({})) -> Iterator[str]:
     """Every row of the run as CSV, with the column names in the first line."""
     names = list(history.rows.dtype.names or ())
-    yield _line(names)
+    clients = client_names(nodes)
+    yield _line([*names, ATTEMPT_NAME])
     for index in range(len(history.rows)):
         row = history.rows[index]
         values: Mapping[str, int] = {name: row[name].item() for name in names}
@@ -127,6 +142,7 @@ def table(history: History) -> Iterator[str]:
             "key": history.strings[values["key"]],
             "err": history.strings[values["err"]],
             "writer": history.writers[values["writer"]],
+            ATTEMPT_NAME: attempt_name(clients, values["attempt"]) if values["attempt"] else "",
         }
         yield _line({**values, **words}.values())
 
@@ -137,7 +153,7 @@ def _line(values: Iterable[object]) -> str:
     return out.getvalue()
 
 
-FORMATS: dict[str, Callable[[History], Iterator[str]]] = {
+FORMATS: dict[str, Callable[[History, Nodes], Iterator[str]]] = {
     "jsonl": jsonl,
     "edn": edn,
     "csv": table,

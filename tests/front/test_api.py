@@ -7,6 +7,7 @@ import json
 import random
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,10 @@ import holdfast as hf
 from holdfast.api import history_frame
 from holdfast.harness.core.case import MERGED_DTYPE, Case, History
 from holdfast.harness.core.errors import EnvironmentFailed
-from holdfast.harness.core.operations import CAME, LEFT, Mode, Op, Status, spent
+from holdfast.harness.core.operations import CAME, LEFT, Mode, Op, Status, client_names, spent
+from holdfast.harness.foreign import write
 from tests.checkers.shorthand import case as given
+from tests.front.frame_rows import seen, unshown
 
 pandas: Any = importlib.import_module("pandas")
 NODES = {1: "c1", 2: "c2", 3: "c3"}
@@ -78,6 +81,9 @@ def said(case: Case, n: int) -> dict[str, Any]:
         if r["f"] in (Op.READ, Op.WRITE)
     }
     served = op in (Op.SERVED_READ, Op.SERVED_WRITE)
+    before = row["aux"] if op is Op.SERVED_WRITE else row["arg"]
+    holder, termed = op is Op.HOLDER and status is Status.OK, op in (Op.ACQUIRE, Op.TRY)
+    mode = Mode(row["mode"])
 
     def since(ns: int, where: bool = True) -> float | None:
         return (ns - case.start_ns) / 1e9 if where else None
@@ -109,7 +115,24 @@ def said(case: Case, n: int) -> dict[str, Any]:
         if op in (Op.WRITE, Op.SERVED_WRITE) and row["arg"] >= 0 else None,
         "request": calls.get((row["op"] >> 32, row["op"] & 0xFFFFFFFF)) if served else None,
         "reason": STRINGS[row["res"]] or None if op in (Op.LOST, Op.CLOSED) else None,
-        "error": STRINGS[row["err"]] or None,
+        "error": (STRINGS[row["err"]] or None) if not holder else None,
+        "metadata": (STRINGS[row["err"]] or None) if holder else None,
+        "renewals": row["res"] if holder and row["res"] >= 0 else None,
+        "queue_length": row["res"]
+        if op is Op.LENGTH and status is Status.OK and row["res"] >= 0 else None,
+        "entries_left": row["res"] - 1
+        if op is Op.RELEASE and status is Status.OK and row["res"] > 0 else None,
+        "arrived": since(row["res"])
+        if op is Op.ARRIVED and status is Status.OK and row["res"] >= 0 else None,
+        "session": row["arg"] if op is Op.HEARTBEAT else None,
+        "reenters": row["op"] & 1 if termed else None,
+        "priority": row["op"] // 2 % 128 if termed else None,
+        "permits": row["op"] >> 24 if termed and mode is Mode.PERMITS else None,
+        "permits_of": row["op"] // 256 % 65536 if termed and mode is Mode.PERMITS else None,
+        "only_after": row["op"] // 256 - 1
+        if termed and mode is not Mode.PERMITS and row["op"] >= 256 else None,
+        "resends": row["aux"] if op is Op.WRITE and row["aux"] >= 0 else None,
+        "highest_token_before": before if served and before >= 0 else None,
     }  # fmt: skip
 
 
@@ -128,6 +151,43 @@ def test_a_frame_says_what_the_rows_say_and_na_where_they_say_nothing(number: in
             shown, wanted = frame.iloc[n], said(case, n)
             wrong = {k: (shown[k], v) for k, v in wanted.items() if not same(shown[k], v)}
             assert not wrong, (seed, n, wrong)
+
+
+def test_no_recorded_column_of_any_operation_is_missing_from_the_frame() -> None:
+    """Each documented column of each operation is changed in a row: the frame shows it."""
+    ops = Counter[Op]()
+    for seed in range(40):
+        case = recorded(random.Random(f"unshown {seed}"))
+        ops += seen(case)
+        assert unshown(case) == set(), seed
+    assert set(ops) == set(Op)
+
+
+def test_a_restarted_client_has_attempts_of_its_own_name(tmp_path: Path) -> None:
+    """And so has a second client on a node: names of attempts are unique, those of clients not."""
+    run = hf.simulate(nemesis="kill:target=holder", seed=3, time="6s", out=tmp_path)
+    frame, numbers = run.frame(), run.frame(raw=True)["attempt"]
+    assert frame["attempt"].nunique() == len(set(numbers) - {0})
+    again = frame[frame["attempt"].astype("string").str.startswith("c1.1/")]
+    assert len(again) and set(again["client"]) == {"c1"}
+    assert {number >> 32 for number in numbers.loc[again.index].tolist()} == {1001}
+    exported = [json.loads(line) for line in write.jsonl(run.case.history, run.case.nodes)]
+    assert {one["name"] for one in exported} <= set(frame["attempt"].dropna())
+    assert client_names({1: "c1", 6: "c1", 1006: "c1", 2: "c2", 3001: "c1", 7: "probe"}) == {
+        1: "c1", 6: "c1.p6", 1006: "c1.p6.1", 2: "c2", 3001: "c1.3", 7: "probe",
+    }  # fmt: skip
+
+
+def test_stale_writes_without_tokens_are_stale_in_the_log_too(tmp_path: Path) -> None:
+    run = hf.simulate(
+        system="single", nemesis="pause:target=holder,for=3s", resource="unfenced", seed=1,
+        time="10s", out=tmp_path,
+    )  # fmt: skip
+    findings = run.findings().query("property == 'no-stale-write'")
+    log = run.resource_log()
+    assert len(findings) and set(log[log["accepted"] & log["stale"]]["row"]) == {
+        rows[-1] for rows in findings["witnesses"]
+    }
 
 
 def test_durations_are_those_that_the_service_measured() -> None:

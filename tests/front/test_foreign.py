@@ -134,6 +134,8 @@ def test_an_exported_run_is_read_back_and_judged(
         ("release", Status.NOT_OWNER, -1, first, False, key),
     ]
     assert len({ops[0].process, ops[3].process}) == 2, "the unanswered renewal keeps its process"
+    if form in ("jsonl", "edn"):
+        assert '"c1.p2/2"' in out.read_text(), "the second logical client of c1"
     for model in ("fenced", "owner-mutex", "lease-mutex", "rw"):
         assert holdfast(capsys, "check", out, "--model", model).code == 0
 
@@ -145,7 +147,9 @@ def test_an_export_as_csv_has_every_row_and_its_columns(capsys: Capture, tmp_pat
     first = dict(zip(head, rows[0], strict=True))
     assert (first["f"], first["status"], first["token"]) == ("acquire", "ok", "7")
     assert first["key"] == "db \u00e9\n"
-    assert sorted(head) == sorted(hf.Run(recorded(tmp_path / "again").path).frame(raw=True).columns)
+    raw = hf.Run(recorded(tmp_path / "again").path).frame(raw=True)
+    assert sorted(head) == sorted([*raw.columns, "attempt_name"])
+    assert first["attempt_name"] == "c1/1" and int(first["attempt"]) == attempt_id(1, 1)
 
 
 def test_an_export_as_parquet_has_what_the_csv_has(capsys: Capture, tmp_path: Path) -> None:

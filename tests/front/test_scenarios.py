@@ -7,9 +7,11 @@ import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from holdfast import catalogue
+from holdfast.api import history_frame
 from holdfast.commands.scenario_command import plan_of
 from holdfast.engine import seed_search
 from holdfast.engine import sweep as sweeping
@@ -19,6 +21,7 @@ from holdfast.harness.plans.plan import parse
 from holdfast.planning import plan_source, prepare
 from holdfast.scenarios import SCENARIOS, path_of
 from tests import needs
+from tests.front.frame_rows import unshown
 from tests.front.said import holdfast
 from tests.front.test_runs import holdfast as run
 
@@ -43,6 +46,10 @@ def test_a_scenario_puts_everything_that_it_is_for_to_the_test(name: str) -> Non
     assert [prop for prop, verdict in found.items() if verdict == "UNKNOWN"] == []
     assert [window.reason for window in ran.case.windows if not window.effective] == []
     assert ran.verdicts.exit_code == (1 if name in BROKEN else 0)
+    assert unshown(ran.case) == set(), "everything recorded is in the frame"
+    attempts = history_frame.frame(ran.case, np.arange(len(ran.case.history.rows)), ["attempt"])
+    recorded = len(set(ran.case.history.rows["attempt"].tolist()) - {0})
+    assert attempts["attempt"].nunique() == recorded
 
 
 @pytest.mark.parametrize("name", [name for name in RUNS if name.startswith("redlock-")])

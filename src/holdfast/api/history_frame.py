@@ -17,7 +17,17 @@ from holdfast.harness.core import extras
 from holdfast.harness.core.case import Case, Rows
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.core.operations import CAME, LEFT, NO_TOKEN, Mode, Op, Status
+from holdfast.harness.core.operations import (
+    CAME,
+    LEFT,
+    NO_TOKEN,
+    ONCE,
+    Mode,
+    Op,
+    Status,
+    attempt_name,
+    client_names,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -28,6 +38,7 @@ Bools = npt.NDArray[np.bool_]
 ACQUIRES = (Op.ACQUIRE, Op.TRY, Op.PROBE)
 VERSIONED = (Op.READ, Op.WRITE, Op.SERVED_READ, Op.SERVED_WRITE)
 SERVED = (Op.SERVED_READ, Op.SERVED_WRITE)
+TERMED = (Op.ACQUIRE, Op.TRY)
 SCHEMA = "holdfast-frame/1"
 
 
@@ -118,10 +129,10 @@ class Columns:
         )
 
     def attempts(self) -> ExtensionArray:
-        """c5/33: the 33rd acquire of c5; NA where the row belongs to none."""
+        """c5/33: the 33rd acquire of c5, c5.1/2 of c5 restarted; NA: the row belongs to none."""
         unique, codes = np.unique(self.rows["attempt"], return_inverse=True)
-        nodes = self.case.nodes
-        names = [f"{nodes.get(n >> 32, f'p{n >> 32}')}/{n & 0xFFFFFFFF}" for n in unique.tolist()]
+        clients = client_names(self.case.nodes)
+        names = [attempt_name(clients, n) for n in unique.tolist()]
         return self.pandas.Categorical.from_codes(
             np.where(unique == 0, -1, np.arange(len(unique)) - int(0 in unique))[codes],
             [name for name, n in zip(names, unique, strict=True) if n != 0],
@@ -133,6 +144,36 @@ class Columns:
         said = packed - 1
         us = (said & 0x7FF) << (said >> 11)
         return self.seconds(us * 1000, self.is_one_of(*ops) & (packed > 0))
+
+    def answered(self, *ops: Op) -> Bools:
+        """Rows of these operations whose number in `res` is a response."""
+        ok = (self.rows["status"] == Status.OK) & (self.rows["res"] >= 0)
+        return self.is_one_of(*ops) & ok
+
+    def terms(self, first_bit: int, bits: int, where: Bools) -> ExtensionArray:
+        """A field of the terms of acquires."""
+        return self.whole(self.rows["op"] >> first_bit & ((1 << bits) - 1), where)
+
+    def of_semaphore(self) -> Bools:
+        found: Bools = self.is_one_of(*TERMED) & (self.rows["mode"] == Mode.PERMITS)
+        return found
+
+    def only_after(self) -> ExtensionArray:
+        """The newest token after which alone an acquire was to be granted; 0: the first grant."""
+        said = self.rows["op"] >> 8
+        return self.whole(
+            said - 1, self.is_one_of(*TERMED) & (self.rows["mode"] != Mode.PERMITS) & (said > 0)
+        )
+
+    def highest_before(self) -> ExtensionArray:
+        """The highest token that the resource had admitted before a request."""
+        found = np.where(self.f == Op.SERVED_WRITE, self.rows["aux"], self.rows["arg"])
+        return self.whole(found, self.is_one_of(*SERVED) & (found != NO_TOKEN))
+
+    def of_holder(self) -> Bools:
+        """Responses to queries about the holder; their text in `err` is that of the hold."""
+        found: Bools = self.is_one_of(Op.HOLDER) & (self.rows["status"] == Status.OK)
+        return found
 
     def requests(self) -> ExtensionArray:
         """The row of the client's call that a row of the resource's log answers."""
@@ -184,32 +225,52 @@ COLUMNS: Mapping[str, Callable[[Columns], ExtensionArray]] = {
     "commit_took": lambda c: c.durations(True, Op.ACQUIRE, Op.TRY),
     "held_for": lambda c: c.durations(False, Op.HOLDER),
     "lease_left": lambda c: c.durations(True, Op.HOLDER),
-    "place": lambda c: c.whole(
-        c.rows["res"],
-        c.is_one_of(Op.WAITING, Op.PLACE) & (c.rows["status"] == Status.OK) & (c.rows["res"] >= 0),
+    "renewals": lambda c: c.whole(c.rows["res"], c.answered(Op.HOLDER)),
+    "metadata": lambda c: c.text(np.where(c.of_holder(), c.rows["err"], 0)),
+    "place": lambda c: c.whole(c.rows["res"], c.answered(Op.WAITING, Op.PLACE)),
+    "queue_length": lambda c: c.whole(c.rows["res"], c.answered(Op.LENGTH)),
+    "entries_left": lambda c: c.whole(
+        c.rows["res"] - 1, c.answered(Op.RELEASE) & (c.rows["res"] > 0)
     ),
+    "arrived": lambda c: c.since_start(c.rows["res"], c.answered(Op.ARRIVED)),
+    "session": lambda c: c.whole(c.rows["arg"], c.is_one_of(Op.HEARTBEAT)),
+    "reenters": lambda c: c.terms(0, 1, c.is_one_of(*TERMED)),
+    "priority": lambda c: c.terms(1, 7, c.is_one_of(*TERMED)),
+    "permits": lambda c: c.terms(24, 39, c.of_semaphore()),
+    "permits_of": lambda c: c.terms(8, 16, c.of_semaphore()),
+    "only_after": lambda c: c.only_after(),
     "version": lambda c: c.whole(
         c.rows["res"], c.is_one_of(*VERSIONED) & (c.rows["res"] >= 0) & c.completed()
     ),
     "base_version": lambda c: c.whole(
         c.rows["arg"], c.is_one_of(Op.WRITE, Op.SERVED_WRITE) & (c.rows["arg"] >= 0)
     ),
+    "resends": lambda c: c.whole(c.rows["aux"], c.is_one_of(Op.WRITE) & (c.rows["aux"] != ONCE)),
+    "highest_token_before": lambda c: c.highest_before(),
     "request": lambda c: c.requests(),
     "reason": lambda c: c.text(np.where(c.is_one_of(Op.LOST, Op.CLOSED), c.rows["res"], 0)),
-    "error": lambda c: c.text(c.rows["err"]),
+    "error": lambda c: c.text(np.where(c.of_holder(), 0, c.rows["err"])),
 }
 """Column -> how it is built. Times are seconds since the workload began, durations seconds.
 
 op, status, mode       words, as in `holdfast export`
 client                 who made the call; of the resource's log whose request it was
-attempt                the acquire that the row belongs to: "c5/33"
+attempt                the acquire that the row belongs to: "c5/33", "c5.1/2" after a restart
 invoked, returned      the call and its return; NaN: it never returned
 sent, received         the same edges on the connection, where the kernel timestamped them
 late                   how long after it was due the call was made
 queued_for, commit_took   of an acquire, as measured by the service
-held_for, lease_left   of a holder query, as answered
-place                  requests ahead in the queue, as answered
+held_for, lease_left, renewals, metadata   of a holder query, as answered
+place, queue_length    requests ahead in the queue, and all in it, as answered
+entries_left           entries that the owner still has in the lock after a release, as answered
+arrived                when the service read the request of an acquire, as answered
+session                id of a heartbeat's session
+reenters, priority     terms of an acquire: 1 if it may come in again, larger is granted first
+permits, permits_of    of a semaphore's acquire: permits requested, of how many
+only_after             of an acquire: granted only after this newest token, 0: as the first
 version, base_version  of reads and writes of the resource: written or read, and built on
+resends                of a write: how many times more it is sent; NA: it is named by its key
+highest_token_before   of the resource's log: highest token admitted before the request
 request                of the resource's log: index of the client's call
 reason                 of a loss notification or a closed session
 """

@@ -207,7 +207,11 @@ class Run:
 
     def resource_log(self) -> DataFrame:
         """One row per write that reached the resource, in its order: t, client, lock, token,
-        highest_token_before, version, accepted, stale, `request` (row of the client's call)."""
+        highest_token_before, version, accepted, stale, `request` (row of the client's call).
+
+        stale: accepted although a newer owner had been admitted, as no-stale-write judges it, or
+        rejected because its token was outdated.
+        """
         return tables.resource_log(self.case)
 
     def errors(self) -> DataFrame:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 import numpy as np
 
 from holdfast.api import history_frame
+from holdfast.checkers.facts import resource_log as facts_log
 from holdfast.checkers.holds.derive import Attempt, attempts
+from holdfast.checkers.properties.no_stale_write import stale_writes
 from holdfast.harness.core import extras
 from holdfast.harness.core.case import Case, Window
 from holdfast.harness.core.clock import SECOND
@@ -102,7 +104,9 @@ def resource_log(case: Case) -> DataFrame:
     order = np.lexsort((log["row"], log["writer"]))
     at, log = at[order], log[order]
     columns = history_frame.Columns(case, at)
-    known, before = log["token"] != NO_TOKEN, log["aux"]
+    # Accepted: what the checker calls stale; rejected: what the resource called outdated.
+    stale = [request.row for request, *_ in stale_writes(case)]
+    stale += facts_log.stale_refused(case).tolist()
     return pandas.DataFrame(
         {
             "order": np.arange(len(at)),
@@ -110,11 +114,11 @@ def resource_log(case: Case) -> DataFrame:
             "client": columns.build("client"),
             "lock": columns.build("lock"),
             "token": columns.build("token"),
-            "highest_token_before": columns.whole(before, before != NO_TOKEN),
+            "highest_token_before": columns.build("highest_token_before"),
             "version": columns.build("version"),
             "base_version": columns.build("base_version"),
             "accepted": log["status"] == Status.OK,
-            "stale": known & (before != NO_TOKEN) & (log["token"] < before),
+            "stale": np.isin(at, np.array(stale, np.int64)),
             "request": columns.build("request"),
             "row": at,
         }
@@ -156,7 +160,10 @@ def properties(judged: Judged) -> DataFrame:
 
 def errors(case: Case) -> DataFrame:
     """The errors that clients received; see `Run.errors`."""
-    chosen = np.flatnonzero(case.history.rows["err"] > 0)
+    rows = case.history.rows
+    # The text of a holder query that was answered is the hold's.
+    text = (rows["f"] == Op.HOLDER) & (rows["status"] == Status.OK)
+    chosen = np.flatnonzero((rows["err"] > 0) & ~text)
     frame = history_frame.frame(case, chosen, ("op", "client", "status", "error", "invoked"))
     grouped = frame.groupby(["op", "client", "status", "error"], observed=True)["invoked"]
     found = grouped.agg(n="size", first="min", last="max").reset_index()

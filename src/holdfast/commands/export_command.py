@@ -50,9 +50,11 @@ def command(path: Path, form: str, out: Path | None) -> int:
 
         if out is None:
             raise UsageError("--format parquet requires --out FILE")
-        write_parquet(load(run.history).history, out)
+        recording = load(run.history)
+        write_parquet(recording.history, out, recording.nodes)
         return 0
-    lines = FORMATS[form](load(run.history).history)
+    recording = load(run.history)
+    lines = FORMATS[form](recording.history, recording.nodes)
     if out is None:
         sys.stdout.writelines(lines)
         return 0

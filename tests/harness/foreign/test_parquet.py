@@ -69,7 +69,7 @@ def test_every_value_of_a_row_is_in_the_file_as_in_the_csv(tmp_path: Path) -> No
     assert found.column_names == head
     assert [[str(value) for value in row.values()] for row in found.to_pylist()] == rows
     for name, field in zip(found.column_names, found.schema, strict=True):
-        text = name in ("f", "status", "mode", "key", "err", "writer")
+        text = name in ("f", "status", "mode", "key", "err", "writer", "attempt_name")
         assert str(field.type).startswith("dictionary<values=string" if text else "int64")
 
 
