@@ -86,7 +86,7 @@ def evidence(case: Case) -> Evidence:
         serialisability=serialisability(case),
         failovers=_failovers(case),
         lease_margin=_lease_margin(case, hold_ns.p99),
-        utilisation=_utilisation(case, hold_ns.mean),
+        utilisation=_utilisation(case, dist(_served_ns(case)[closed]).mean),
         stale_beliefs=_stale_beliefs(case),
         availability=availability(case),
         partitions=partitions(case),
@@ -150,26 +150,26 @@ def renewal_margins(case: Case) -> tuple[Ints, Ints]:
     over = column(case, "t_inv")[rows] + column(case, "res")[rows]
     before = np.roll(over, 1)
     first = np.diff(entry, prepend=-1) != 0
-    begun = _leases_begun(case) + found.ttl
+    begun = np.where(_waited(case), found.ret, found.inv) + found.ttl
     before[first] = begun[entry[first]]
     return np.asarray(rows), np.asarray(before - column(case, "t_ret")[rows])
 
 
-def _leases_begun(case: Case) -> Ints:
-    """The earliest time at which the lease of each grant began: its call, or, if it waited, the
-    last response that it waits, and the end of another client's hold that it waited for.
+def _waited(case: Case) -> Bools:
+    """Grants that were not made when they were called for. Their row has what was left of the lease
+    as the grant returned: the client, or the service, subtracts what passed on the way.
 
-    A queue responds to each waiter once: c1 calls at 0 s, receives "wait" at 0 s, c0 releases and
-    c1 is granted at 2 s; its lease of 1 s began at 2 s, not at 0 s.
+    c1 calls at 0 s, receives "wait" at 1 s; then it is cut off, and receives the grant at 3 s with
+    1 s of lease. Neither its call nor the last response that it waits begins this lease: a client
+    that renews at 3 s has 1 s left, not -1 s.
     """
     found, far = table(case), reaches(case)
-    begun = np.where(found.queued >= 0, found.queued, found.inv)
+    waited = found.queued >= 0
     for entries in found.by_lock().values():
         mine = entries[found.ok[entries] & (found.mode[entries] == Mode.EXCLUSIVE)]
         mine = mine[np.argsort(found.ret[mine], kind="stable")]
-        over = np.minimum(np.maximum.accumulate(far[mine])[:-1], found.ret[mine[1:]])
-        begun[mine[1:]] = np.maximum(begun[mine[1:]], over)
-    return begun
+        waited[mine[1:]] |= np.maximum.accumulate(far[mine])[:-1] > found.inv[mine[1:]]
+    return np.asarray(waited)
 
 
 def _queue_depth(case: Case, waited: Bools) -> Depth:
@@ -326,6 +326,20 @@ def _renewals(case: Case) -> tuple[Ints, Ints]:
     rows = rows[np.argsort(attempt, kind="stable")]
     same = np.diff(column(case, "attempt")[rows]) == 0
     return np.diff(column(case, "t_inv")[rows])[same], took(case)[rows]
+
+
+def _served_ns(case: Case) -> Ints:
+    """How long each hold kept its lock from others: until its end, or the next grant of the lock.
+
+    A paused owner believes that it holds long after its lease expired and others were granted.
+    """
+    found = table(case)
+    until = found.end.copy()
+    for entries in found.by_family().values():
+        mine = entries[found.ok[entries] & (found.mode[entries] == Mode.EXCLUSIVE)]
+        mine = mine[np.argsort(found.ret[mine], kind="stable")]
+        until[mine[:-1]] = np.minimum(until[mine[:-1]], found.ret[mine[1:]])
+    return np.asarray(until - found.ret)
 
 
 def _utilisation(case: Case, hold_mean_ns: float | None) -> Utilisation:

@@ -220,13 +220,24 @@ def test_the_probe_and_grants_after_the_workload_are_no_holds_of_it() -> None:
     assert found["utilisation"] == {"arrivals_per_s": 0.2, "hold_mean_ns": 4 * SECOND, "rho": 0.8}
 
 
-def test_the_lease_of_a_grant_that_waited_began_when_the_hold_before_it_ended() -> None:
+def test_the_lease_of_a_grant_that_waited_is_what_its_row_says_as_it_returned() -> None:
     """Told once that it waits, at 0.1 s; granted at 2.202 s, when c0 had released at 2.2 s."""
     text = (
         "0a?@0 0a+1/9@0.05 1a?@0.1 1Q@0.1 0r?@2.2 0r+@2.201 1a+2/1@2.202 1n?@2.203 1n+/1@2.204"
         " 1r?@2.5 1r+@2.6"
     )
-    assert numbers(text)["renewal_margin_ns"]["min"] == round(0.996 * SECOND)
+    assert numbers(text)["renewal_margin_ns"]["min"] == round(0.998 * SECOND)
+    # The last response that it waits came at 1 s; then it was cut off until its grant returned.
+    late = "1a?@0.4 1Q@1 1a+2/1@3.2 1n?@3.2 1n+/1@3.202 1r?@3.5 1r+@3.6"
+    assert numbers(late)["renewal_margin_ns"]["min"] == round(0.998 * SECOND)
+
+
+def test_a_paused_owner_that_believes_it_holds_is_no_load_after_the_next_grant() -> None:
+    """c0 releases at 9 s what c1 was granted at 2 s: two holds of 1 s each, no overload."""
+    text = "0a?@0 0a+1/1@1 1a?@1.5 1a+2@2 1r?@3 1r+@3 0r?@9 0r+@9.1"
+    found = numbers(text, stop_ns=10 * SECOND)
+    assert found["hold_ns"]["max"] == 8 * SECOND, "what the client believed is shown elsewhere"
+    assert found["utilisation"] == {"arrivals_per_s": 0.2, "hold_mean_ns": SECOND, "rho": 0.2}
 
 
 def test_a_failover_is_of_the_leader_and_says_who_led() -> None:
