@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from holdfast.harness.core.case import Case, Checker, Window
+from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.verdict import (
     CALM,
     ENFORCED_BY_RESOURCE,
