@@ -136,6 +136,7 @@ class Merged:
             kinds={kind: _met(covered) for kind, covered in self.kinds.items()},
             doubts=tuple(dict.fromkeys(filter(None, (doubt, *self.doubts)))),
             aside=self.aside,
+            merged=True,
         )
         return conclude(case, self.prop, findings, notes, whole)
 

@@ -1,7 +1,7 @@
 """Coverage of one property under each kind of fault, by the table of opportunities.
 
 Where the table has no row, the windows of a kind are enough if a client asked inside one, a hold
-was open at an edge and, unless the fault is a crash, a lock was granted inside and afterwards
+was open at an edge and, unless servers crashed, a lock was granted inside and afterwards
 (`facts.fault_windows`).
 """
 
@@ -35,23 +35,16 @@ def _of_kind(case: Case, prop: str, kind: str, met: Met) -> Met:
     if {"effect", "target"} & set(met.unmet):
         return met
     windows = [w for w in case.windows if w.do == kind and w.effective and held_at_bite(case, w)]
-    rows = _rows(case, prop, windows)
+    # A client that is struck takes from no server what it had acknowledged.
+    struck = any(servers_struck(case, window) for window in windows)
+    crash = struck and fault_class(windows[0].traits) is FaultClass.CRASH
+    rows = [row for row in rows_for(prop, FaultClass.CRASH) if crash and row.concerns(case)]
     if rows:
         return _seen(met, {row.id: _look(case, row, kind, windows) for row in rows})
-    crash = bool(windows) and fault_class(windows[0].traits) is FaultClass.CRASH
     if prop not in LIVENESS and not crash:
         return met
     unmet = {name: why for name, why in met.unmet.items() if name not in GRANTS}
     return replace(met, unmet=unmet, vacuous=met.vacuous | set(GRANTS))
-
-
-def _rows(case: Case, prop: str, windows: list[Window]) -> list[OpportunityRow]:
-    """The rows that concern a property under a kind of fault whose windows struck servers: a client
-    that is struck takes from no server what it had acknowledged."""
-    if not any(servers_struck(case, window) for window in windows):
-        return []
-    rows = rows_for(prop, fault_class(windows[0].traits))
-    return [row for row in rows if row.concerns(case)]
 
 
 def _look(case: Case, row: OpportunityRow, kind: str, windows: list[Window]) -> Seen:
@@ -66,4 +59,10 @@ def _seen(met: Met, seen: Mapping[str, Seen]) -> Met:
     unmet = {name: one.nearest for name, one in staged.items() if not one.count}
     if not staged:
         unmet = {"stroke": "; ".join(one.nearest for one in seen.values())}
-    return replace(met, unmet=unmet, conditions=("stroke", *seen), seen=seen)
+    return replace(
+        met,
+        unmet=unmet,
+        vacuous=frozenset(seen) - set(staged),
+        conditions=("stroke", *seen),
+        seen=seen,
+    )

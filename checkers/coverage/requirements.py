@@ -43,6 +43,7 @@ class Exercise:
              alone
     kinds    coverage of each requested kind of fault: HOLDS is limited to those with enough
     aside    a part of the property that was not exercised, reported if the rest holds
+    merged   of all parts of a run: its kinds have been looked at, part by part
     """
 
     counts: Mapping[str, int]
@@ -51,6 +52,7 @@ class Exercise:
     needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     doubts: tuple[str, ...] = ()
     aside: str = ""
+    merged: bool = False
 
 
 SLOW_NOT_MISSING = (" was not ready ", " was not idle ", " was not done ")
@@ -93,7 +95,8 @@ def conclude(
     fault with too little coverage is UNKNOWN (`under`); the property is only if every requested
     kind is.
     """
-    exercise = replace(exercise, kinds=by_opportunity(case, prop, exercise.kinds))
+    if not exercise.merged:
+        exercise = replace(exercise, kinds=by_opportunity(case, prop, exercise.kinds))
     problems = case.history.problems
     lost_rows = [p for p in problems if not any(words in p for words in SLOW_NOT_MISSING)]
     proved = {

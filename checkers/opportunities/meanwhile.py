@@ -52,6 +52,6 @@ def _answered(case: Case, stroke: Stroke) -> dict[str, int]:
                 answers = [int(inv[row]) for row in other.waitings]
                 answers += [INF if other.status in UNKNOWN else other.ret_ns]
                 inside = any(since_ns < t_ns < until_ns for t_ns in answers)
-                if inside and conflict(hold, other):
+                if inside and other.process != hold.process and conflict(hold, other):
                     return {"hold": hold.row, "asked": other.row}
     return {}

@@ -173,7 +173,9 @@ def plainly(made: Case) -> int:
             if sent > crash.from_ns and back:
                 until_ns = min(until_ns, back)
         count += any(
-            conflict(hold, other) and shown(made, other, crash, until_ns) for other in every
+            conflict(hold, other) and shown(made, other, crash, until_ns)
+            for other in every
+            if other.process != hold.process
         )
     return count
 

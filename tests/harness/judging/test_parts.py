@@ -27,6 +27,7 @@ from holdfast.harness.history.parts import Parts
 from holdfast.harness.history.reader import ROW_DTYPE
 from holdfast.harness.judging import parts as judging_parts
 from holdfast.harness.judging import settled_findings
+from holdfast.harness.judging.judge import OWNERS_ADMITTED
 from holdfast.harness.judging.parts import WHOLE, judge_in_parts
 from holdfast.harness.recording.segments import HEADER_BYTES
 from holdfast.harness.runs.directory import RunDir
@@ -62,8 +63,12 @@ class Both:
     parts: Judged
 
     def rows(self) -> list[tuple[Judgement, Judgement]]:
-        """Per property that parts can judge."""
-        pairs = zip(self.whole.verdicts, self.parts.verdicts, strict=True)
+        """Per property that parts can judge: not one that the run did not ask for, which a refusal
+        of an owner adds to the whole."""
+        parts = {one.property: one for one in self.parts.verdicts}
+        added = {one.property for one in self.whole.verdicts} - set(parts)
+        assert added <= {OWNERS_ADMITTED}
+        pairs = [(one, parts[one.property]) for one in self.whole.verdicts if one.property in parts]
         return [(a, b) for a, b in pairs if a.property not in WHOLE]
 
 
@@ -116,7 +121,7 @@ def test_the_parts_say_what_the_whole_says(name: str, tmp_path: Path) -> None:
 def test_a_fault_without_a_grant_is_none_with_a_grant_in_another_part(tmp_path: Path) -> None:
     """One window in which a grant could be expected, and none was, is not excused by a window of
     another part in which none could be expected."""
-    faults = ("--nemesis", "kill:target=holder", "--mutant", "late-word")
+    faults = ("--nemesis", "kill:target=holder,for=1500ms", "--mutant", "late-word")
     work = ("--workload", "slow-dependency", "--locks", "2", "--lease", "1s", "--clients", "3")
     run = simulated(tmp_path, *faults, *work, time="30s", seed=246692)
     for rows in (40, 120):
