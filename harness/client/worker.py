@@ -23,6 +23,7 @@ from holdfast.harness.client.context import Context, Parts
 from holdfast.harness.client.resource_replies import Resource, WritesItself
 from holdfast.harness.client.self_faults import OrderReceiver
 from holdfast.harness.core.clock import MILLISECOND, SECOND, now_ns
+from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import ClientSetup
 from holdfast.harness.core.seeds import stream
@@ -46,6 +47,9 @@ def main(argv: list[str]) -> int:
     config: Config = json.loads(Path(argv[1]).read_text())
     try:
         return _recorded(config)
+    except EnvironmentFailed as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
     except OSError as error:
         if error.errno not in FULL:
             raise

@@ -259,7 +259,8 @@ def test_a_full_disk_is_told_in_one_line(
     monkeypatch.setattr(os, "posix_fallocate", full)
     assert world.main(3) == 1
     said = capsys.readouterr().err
-    assert said.startswith("cannot record: No space left on device: ") and said.count("\n") == 1
+    assert said.endswith("recording failed: [Errno 28] No space left on device\n")
+    assert said.count("\n") == 1
     assert world.worked == []
 
 
