@@ -6,6 +6,7 @@ import json
 import shlex
 import subprocess
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -17,9 +18,11 @@ from holdfast.catalogue import design_sheet
 from holdfast.commands import COMMANDS, cli
 from holdfast.commands.listing import KINDS
 from holdfast.commands.options import Command
+from holdfast.engine import seed_search
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.verdict import PROPERTIES
 from holdfast.harness.plans.plan import parse
+from holdfast.planning import prepare
 from tests import needs
 from tests.front.said import holdfast
 
@@ -150,8 +153,14 @@ def test_the_list_says_which_systems_are_simulated_and_what_of_them_is_real(
     assert "not redis-server" in table["redlock"]["real_in_simulator"]
     assert table["etcd"]["real_in_simulator"] == ""
     assert {name for name, row in table.items() if row["simulated"]} == {
-        name for name, row in catalogue.SYSTEMS.items() if row.simulated
+        name for name, row in catalogue.SYSTEMS.items() if row.runs_in_simulator
     }
+    for control in ("none", "cas", "idempotent"):
+        plan = parse({"system": control, "backend": "sim", "time": "1s"}, prepare.KNOWN)
+        full = prepare.prepared(replace(plan, nodes=0))
+        ran = seed_search.in_memory(prepare.manifest(full, control, ""))
+        assert table[control]["real_in_simulator"] == "clients"
+        assert len(ran.case.history.rows), control
 
 
 def test_functions_of_a_program_are_listed_by_a_part_of_their_names(

@@ -19,7 +19,7 @@ from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import plain
 from holdfast.harness.plans.plan import parse
 from holdfast.planning import plan_source, prepare
-from holdfast.scenarios import SCENARIOS, path_of
+from holdfast.scenarios import SCENARIOS, path_of, staging
 from tests import needs
 from tests.front.frame_rows import unshown
 from tests.front.said import holdfast
@@ -241,6 +241,17 @@ def test_a_sweep_of_servers_runs_on_as_many_as_each_value_says(capsys: Capture) 
     sweep = sweeping.read(table, "sweep-nodes")
     for value in sweep.values:
         assert prepare.complete(sweeping.plan_at(table, sweep, value)).nodes == int(value)
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_every_scenario_has_a_backend_of_its_own_where_none_is_named(
+    capsys: Capture, name: str
+) -> None:
+    usual, only = staging.usual_backend(name), SCENARIOS[name].only
+    assert usual == ("sim" if not only or "sim" in only else only[0])
+    assert staging.own_table(name, usual)["backend"] == usual
+    if usual != "sim":
+        assert "supports only" not in holdfast(capsys, "scenario", name, "--dry-run").err
 
 
 def test_a_sweep_says_so_where_it_cannot_be_run(capsys: Capture) -> None:

@@ -229,18 +229,21 @@ _SYSTEMS: dict[str, SystemRow] = {
         says="control: no lock",
         nodes=0,
         most=0,
+        clients_simulated=True,
     ),
     "cas": SystemRow(
         entry=f"{_S}.controls.cas.system:SYSTEM",
         says="control: no lock; the resource does compare-and-swap",
         nodes=0,
         most=0,
+        clients_simulated=True,
     ),
     "idempotent": SystemRow(
         entry=f"{_S}.controls.idempotent.system:SYSTEM",
         says="control: no lock; the resource applies each command once (idempotency keys)",
         nodes=0,
         most=0,
+        clients_simulated=True,
     ),
 }
 SYSTEMS: Table[SystemRow] = Table("systems", _SYSTEMS)

@@ -66,8 +66,9 @@ class NemesisRow:
 class SystemRow:
     """A lock service: its entry, summary, default and maximum number of servers.
 
-    `simulated`: the entry of its simulated server, "" if it does not run in the simulator; `real`:
-    the parts that are the same code there and the parts that are not, "" if all is the same.
+    `simulated`: the entry of its simulated server, "" if it has none; `real`: the parts that are
+    the same code there and the parts that are not, "" if all is the same.
+    `clients_simulated`: it has no server, and its clients run in the simulator as they are.
     `specification`: the entry of a `Specification` (`harness.verdicts.departure`), by which the
     steps of its servers are validated; "" for none. `recorded`: the entry that reads them where its
     servers are processes.
@@ -87,13 +88,27 @@ class SystemRow:
     peers: bool = True
     known: tuple[tuple[str, str], ...] = ()
     lease_ns: int = 0
+    clients_simulated: bool = False
+
+    @property
+    def runs_in_simulator(self) -> bool:
+        """Whether it runs in the simulator."""
+        return bool(self.simulated) or self.clients_simulated
+
+    @property
+    def real_in_simulator(self) -> str:
+        """The parts that are the real code in the simulator, "" if it does not run there."""
+        if not self.runs_in_simulator:
+            return ""
+        return self.real or ("servers and clients" if self.simulated else "clients")
 
     @property
     def in_simulator(self) -> str:
         """Whether it runs in the simulator, and which parts are the real code."""
-        if not self.simulated:
+        if not self.runs_in_simulator:
             return "no"
-        return f"yes; real there: {self.real or 'its servers and clients'}"
+        its = "" if self.real else "its "
+        return f"yes; real there: {its}{self.real_in_simulator}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

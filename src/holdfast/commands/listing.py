@@ -47,8 +47,8 @@ def _system(name: str, row: SystemRow) -> Fields:
         "summary": row.says,
         "default_nodes": row.nodes,
         "most_nodes": row.most,
-        "simulated": bool(row.simulated),
-        "real_in_simulator": row.real or ("servers and clients" if row.simulated else ""),
+        "simulated": row.runs_in_simulator,
+        "real_in_simulator": row.real_in_simulator,
         "known_limits": [list(pair) for pair in row.known],
     }
 

@@ -44,8 +44,7 @@ FINDING = "finding:"
 @click.argument("name", metavar="NAME", shell_complete=name_of("scenarios"))
 @click.option(
     "--backend",
-    default="sim",
-    show_default=True,
+    show_default="sim, or the first that the scenario supports",
     help="Where the nodes run: sim, local, local-proxy, docker or ssh.",
     shell_complete=name_of("backends"),
 )
@@ -106,6 +105,7 @@ def command(
         click.echo(path.read_text(), nl=False)
         return 0
     given = {key: value for key, value in over.items() if value is not None}
+    given.setdefault("backend", staging.usual_backend(name))
     values, seeds = given.pop("values", None), given.pop("seeds", None)
     if scenario.sweep:
         table = staging.table_of(name, _over(given, options))

@@ -20,6 +20,12 @@ USUAL: dict[str, Json] = {"resource": "", "nodes": 0, "clients": 5, "locks": 1, 
 """Defaults of keys that a plan file may leave out; all of the files have time and lease."""
 
 
+def usual_backend(name: str) -> str:
+    """The simulator, or the first backend of a scenario that does not run there."""
+    only = SCENARIOS[name].only
+    return only[0] if only and "sim" not in only else "sim"
+
+
 def own_table(name: str, backend: str) -> dict[str, Any]:
     """The table of its plan file, for a backend. UsageError if it cannot run there."""
     path, scenario = path_of(name), SCENARIOS[name]
