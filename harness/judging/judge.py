@@ -244,6 +244,7 @@ def _fault(window: Window) -> ObservedFault:
         holder=window.holder,
         reason=window.reason,
         pattern=window.traits.pattern,
+        requested_ns=window.requested_ns,
     )
 
 

@@ -135,7 +135,11 @@ class Judgement:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ObservedFault:
-    """One observed fault. effective: it took effect; pattern: its hatching, None if not said."""
+    """One observed fault. effective: it took effect; pattern: its hatching, None if not said.
+
+    It was injected in [requested_ns, from_ns]: at `from_ns` it was certainly in effect, since
+    `requested_ns` it may have been. -1 in runs of earlier versions, which do not say it.
+    """
 
     id: str
     do: str
@@ -148,6 +152,7 @@ class ObservedFault:
     holder: str = ""
     reason: str = ""
     pattern: str | None = None
+    requested_ns: int = -1
 
 
 class Outcome(StrEnum):

@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.api import history_frame
+from holdfast.api import history_frame, tables
 from holdfast.harness.core.case import MERGED_DTYPE, Case, History
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.operations import CAME, LEFT, Mode, Op, Status, client_names, spent
@@ -243,10 +244,26 @@ def test_holds_and_faults_have_what_the_run_had(run: hf.Run) -> None:
     assert set(granted.index) <= set(holds["acquire"])
     assert (holds["from"] <= holds["to"]).all()
     assert list(faults["kind"].unique()) == ["pause"]
+    assert (faults["requested"] <= faults["from"]).all()
     assert faults["effective"].all()
     assert len(run.holds("contract"))
     with pytest.raises(hf.UsageError, match="unknown kind of hold"):
         run.holds("sure")  # type: ignore[arg-type]
+
+
+def test_a_clock_fault_has_the_interval_of_its_injection(tmp_path: Path) -> None:
+    """Its clock was set in [requested, from]: what happened between is before or after it."""
+    run = hf.simulate(nemesis="clock:step=2s,target=one", seed=1, time="6s", out=tmp_path)
+    recorded = [json.loads(line) for line in (run.path / "faults.jsonl").read_text().splitlines()]
+    injected = {row["id"]: row for row in recorded if row["event"] == "injected"}
+    faults = run.faults()
+    assert len(faults) == len(run.judgement["faults"]) > 0
+    for row, shown in zip(run.judgement["faults"], faults.itertuples(), strict=True):
+        asked = injected[row["id"]]["before_ns"]
+        assert row["requested_ns"] == asked <= row["from_ns"]
+        assert shown.requested == pytest.approx((asked - run.case.start_ns) / 1e9)
+    unknown = replace(run.case.windows[0], requested_ns=-1)
+    assert np.isnan(tables.faults(replace(run.case, windows=(unknown,)))["requested"][0])
 
 
 def test_counts_of_properties_and_errors_are_those_of_the_verdicts(run: hf.Run) -> None:

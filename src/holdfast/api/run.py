@@ -202,7 +202,9 @@ class Run:
         return tables.holds(self.case, kind)
 
     def faults(self) -> DataFrame:
-        """One row per fault: id, kind, target, nodes, from, to, effective, reason, evidence."""
+        """One row per fault: id, kind, target, nodes, requested, from, to, effective, reason,
+        evidence. It was injected between requested (NaN: not recorded) and from, when it was
+        certainly in effect."""
         return tables.faults(self.case)
 
     def resource_log(self) -> DataFrame:

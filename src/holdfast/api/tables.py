@@ -82,6 +82,12 @@ def faults(case: Case) -> DataFrame:
         "kind": ("string", lambda window: window.do),
         "target": ("string", lambda window: window.target),
         "nodes": ("object", lambda window: list(window.nodes)),
+        "requested": (
+            "float64",
+            lambda window: (
+                _seconds(case, window.requested_ns) if window.requested_ns >= 0 else float("nan")
+            ),
+        ),
         "from": ("float64", lambda window: _seconds(case, window.from_ns)),
         "to": ("float64", lambda window: _seconds(case, window.to_ns)),
         "effective": ("boolean", lambda window: window.effective),
