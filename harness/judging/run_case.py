@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from holdfast.harness.core.case import Case, History, Window
+from holdfast.harness.core.clock import MILLISECOND
 from holdfast.harness.core.fault_traits import UNKNOWN, Traits
 from holdfast.harness.history.reader import Recording
 from holdfast.harness.plans.manifest import Manifest
@@ -87,7 +89,24 @@ def _windows(rows: Iterable[FaultRow], end_ns: int, traits: Mapping[str, Traits]
     for row in rows:
         steps.setdefault(row.id, {})[row.event] = row
     windows = [_window(ident, events, end_ns, traits) for ident, events in steps.items()]
-    return sorted((w for w in windows if w is not None), key=lambda w: (w.from_ns, w.id))
+    found = sorted((w for w in windows if w is not None), key=lambda w: (w.from_ns, w.id))
+    return [replace(window, reason=_why(window, found)) for window in found]
+
+
+def _why(window: Window, windows: Sequence[Window]) -> str:
+    """The recorded reason; else, of a fault that did not take effect, a kill of its nodes: a fault
+    in a process needs a process."""
+    if window.effective or window.reason or window.to_ns <= window.from_ns:
+        return window.reason
+    for kill in reversed(windows):
+        nodes = [node for node in window.nodes if node in kill.nodes]
+        meets = kill.from_ns <= window.to_ns and window.earliest_ns <= kill.to_ns
+        if kill.id == window.id or not (kill.traits.kills and kill.effective and nodes and meets):
+            continue
+        by_ms = (window.from_ns - kill.from_ns) / MILLISECOND
+        when = f"{by_ms:.0f} ms before" if by_ms >= 0 else f"{-by_ms:.0f} ms after it began"
+        return f"{kill.id} had killed {', '.join(nodes)} {when}"
+    return ""
 
 
 def _window(

@@ -167,6 +167,33 @@ def test_what_went_wrong_with_a_fault_is_its_reason_and_it_does_not_count(
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("killed", "healed", "nodes", "why"),
+    [
+        (91, 300, ["n1"], "f7 had killed n1 9 ms before"),
+        (104, 300, ["n1"], "f7 had killed n1 4 ms after it began"),
+        (10, 80, ["n1"], ""),
+        (91, 300, ["n2"], ""),
+        (160, 300, ["n1"], ""),
+    ],
+)
+def test_a_fault_in_a_killed_process_says_that_it_was_killed(
+    killed: int, healed: int, nodes: list[str], why: str
+) -> None:
+    """A clock of n1 is set in [96, 100] ms and back at 150 ms, and nobody saw it change."""
+    ms = 10**6
+    rows = (
+        fault("injected", "f8", do="clock", t_ns=100 * ms, before_ns=96 * ms, nodes=["n1"]),
+        fault("healed", "f8", do="clock", t_ns=150 * ms, effective=False),
+        fault("injected", "f7", t_ns=killed * ms + 1, before_ns=killed * ms, nodes=nodes),
+        fault("healed", "f7", t_ns=healed * ms, effective=True),
+    )
+    windows = {window.id: window for window in case(*rows).windows}
+    assert windows["f8"].reason == why
+    assert (windows["f8"].requested_ns, windows["f8"].from_ns) == (96 * ms, 100 * ms)
+    assert windows["f7"].reason == ""
+
+
 def test_windows_are_in_order_of_their_beginning_and_a_planned_fault_has_none() -> None:
     later = [fault("injected", "f0", t_ns=30, before_ns=29), fault("planned", "f9")]
     same = fault("injected", "f3", t_ns=20, before_ns=15)
