@@ -16,8 +16,8 @@ ended before its write began, and no two clusters have to come before each other
     low(A) < high(B) and low(B) < high(A)
 
 Two suffice: of a longer cycle, let M be the cluster with the smallest `low`, P the one that must
-come before it, and Q the predecessor of P. Then low(M) <= low(Q) < high(P), so M and P are a cycle of
-two. If low < high, the register had the cluster's value throughout [low, high] (a forward zone);
+come before it, and Q the predecessor of P. Then low(M) <= low(Q) < high(P), so M and P are a cycle
+of two. If low < high, the register had the cluster's value throughout [low, high] (a forward zone);
 else its operations all overlap at one moment (a backward zone). Two backward zones are never in
 conflict, two forward zones are if they overlap, and a backward zone is with a forward one that
 encloses it.

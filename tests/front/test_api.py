@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,33 @@ def recorded(rng: random.Random) -> Case:
     )  # fmt: skip
 
 
+def answered(row: Mapping[str, int]) -> dict[str, Any]:
+    """The columns of terms, queries and the resource, in the same way."""
+    op, mode, ok = Op(row["f"]), Mode(row["mode"]), row["status"] == Status.OK
+    holder, termed = op is Op.HOLDER and ok, op in (Op.ACQUIRE, Op.TRY)
+    served = op in (Op.SERVED_READ, Op.SERVED_WRITE)
+    before = row["aux"] if op is Op.SERVED_WRITE else row["arg"]
+    return {
+        "metadata": (STRINGS[row["err"]] or None) if holder else None,
+        "renewals": row["res"] if holder and row["res"] >= 0 else None,
+        "queue_length": row["res"]
+        if op is Op.LENGTH and ok and row["res"] >= 0 else None,
+        "entries_left": row["res"] - 1
+        if op is Op.RELEASE and ok and row["res"] > 0 else None,
+        "arrived": (row["res"] - 10**9) / 1e9
+        if op is Op.ARRIVED and ok and row["res"] >= 0 else None,
+        "session": row["arg"] if op is Op.HEARTBEAT else None,
+        "reenters": row["op"] & 1 if termed else None,
+        "priority": row["op"] // 2 % 128 if termed else None,
+        "permits": row["op"] >> 24 if termed and mode is Mode.PERMITS else None,
+        "permits_of": row["op"] // 256 % 65536 if termed and mode is Mode.PERMITS else None,
+        "only_after": row["op"] // 256 - 1
+        if termed and mode is not Mode.PERMITS and row["op"] >= 256 else None,
+        "resends": row["aux"] if op is Op.WRITE and row["aux"] >= 0 else None,
+        "highest_token_before": before if served and before >= 0 else None,
+    }  # fmt: skip
+
+
 def said(case: Case, n: int) -> dict[str, Any]:
     """A row of the frame, one value after the other, from the recorded row alone; None for NA."""
     row = {name: case.history.rows[n][name].item() for name in MERGED_DTYPE.names or ()}
@@ -82,9 +110,7 @@ def said(case: Case, n: int) -> dict[str, Any]:
         if r["f"] in (Op.READ, Op.WRITE)
     }
     served = op in (Op.SERVED_READ, Op.SERVED_WRITE)
-    before = row["aux"] if op is Op.SERVED_WRITE else row["arg"]
-    holder, termed = op is Op.HOLDER and status is Status.OK, op in (Op.ACQUIRE, Op.TRY)
-    mode = Mode(row["mode"])
+    holder = op is Op.HOLDER and status is Status.OK
 
     def since(ns: int, where: bool = True) -> float | None:
         return (ns - case.start_ns) / 1e9 if where else None
@@ -117,23 +143,7 @@ def said(case: Case, n: int) -> dict[str, Any]:
         "request": calls.get((row["op"] >> 32, row["op"] & 0xFFFFFFFF)) if served else None,
         "reason": STRINGS[row["res"]] or None if op in (Op.LOST, Op.CLOSED) else None,
         "error": (STRINGS[row["err"]] or None) if not holder else None,
-        "metadata": (STRINGS[row["err"]] or None) if holder else None,
-        "renewals": row["res"] if holder and row["res"] >= 0 else None,
-        "queue_length": row["res"]
-        if op is Op.LENGTH and status is Status.OK and row["res"] >= 0 else None,
-        "entries_left": row["res"] - 1
-        if op is Op.RELEASE and status is Status.OK and row["res"] > 0 else None,
-        "arrived": since(row["res"])
-        if op is Op.ARRIVED and status is Status.OK and row["res"] >= 0 else None,
-        "session": row["arg"] if op is Op.HEARTBEAT else None,
-        "reenters": row["op"] & 1 if termed else None,
-        "priority": row["op"] // 2 % 128 if termed else None,
-        "permits": row["op"] >> 24 if termed and mode is Mode.PERMITS else None,
-        "permits_of": row["op"] // 256 % 65536 if termed and mode is Mode.PERMITS else None,
-        "only_after": row["op"] // 256 - 1
-        if termed and mode is not Mode.PERMITS and row["op"] >= 256 else None,
-        "resends": row["aux"] if op is Op.WRITE and row["aux"] >= 0 else None,
-        "highest_token_before": before if served and before >= 0 else None,
+        **answered(row),
     }  # fmt: skip
 
 
