@@ -134,7 +134,8 @@ def _beside(walk: _Walk, mine: Sequence[_Hold], hold: _Hold) -> None:
 def _freed(mine: Sequence[_Hold], op: ForeignOp) -> _Hold | None:
     """The hold that a release without an attempt frees: the last of its mode, else the last."""
     of_mode = [hold for hold in mine if hold.acquire.shared == op.shared]
-    return (of_mode or list(mine) or [None])[-1]
+    left = of_mode or list(mine)
+    return left[-1] if left else None
 
 
 def _exactly(ops: Sequence[ForeignOp], walk: _Walk) -> Judgement:

@@ -154,9 +154,10 @@ class ReadWrite:
         if f == "release":
             freed = [one for one in state if one[1] == who]
             freed = [one for one in freed if one[2] == shared] or freed
-            left = list(state)
-            left.remove(freed[0]) if freed else None
-            return tuple(left) if freed else None
+            if not freed:
+                return None
+            at = state.index(freed[0])
+            return (*state[:at], *state[at + 1 :])
         if not all(self._beside(one, hold) for one in state):
             return None
         return tuple(sorted((*state, hold)))

@@ -48,7 +48,8 @@ ATTEMPT_NAME = "attempt_name"
 
 def events(history: History, nodes: Nodes = MappingProxyType({})) -> Iterator[Fields]:
     """Invocations and completions of all lock operations by time; at ties invocations first."""
-    edges, names = [], client_names(nodes)
+    edges = []
+    names = client_names(nodes)
     for number, row, process in _lanes(history):
         begun = _invocation(history, row, process)
         if names:

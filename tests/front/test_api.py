@@ -264,8 +264,9 @@ def test_holds_and_faults_have_what_the_run_had(run: hf.Run) -> None:
 def test_a_clock_fault_has_the_interval_of_its_injection(tmp_path: Path) -> None:
     """Its clock was set in [requested, from]: what happened between is before or after it."""
     run = hf.simulate(nemesis="clock:step=2s,target=one", seed=1, time="6s", out=tmp_path)
-    recorded = [json.loads(line) for line in (run.path / "faults.jsonl").read_text().splitlines()]
-    injected = {row["id"]: row for row in recorded if row["event"] == "injected"}
+    assert run.path is not None
+    written = [json.loads(line) for line in (run.path / "faults.jsonl").read_text().splitlines()]
+    injected = {row["id"]: row for row in written if row["event"] == "injected"}
     faults = run.faults()
     assert len(faults) == len(run.judgement["faults"]) > 0
     for row, shown in zip(run.judgement["faults"], faults.itertuples(), strict=True):

@@ -453,7 +453,7 @@ def test_a_budget_bounds_the_search_of_a_foreign_history_only(
 
 def test_a_long_search_says_how_far_it_is(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr(judge_foreign.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr("holdfast.engine.judge_foreign.time.monotonic", lambda: now[0])
     tell = judge_foreign.search_told()
     for now[0] in (101.0, 106.0, 107.0, 111.5):
         tell(int(now[0] * 1000), 3, 12)

@@ -241,7 +241,7 @@ def test_a_search_that_runs_out_says_how_far_it_got() -> None:
     many = [f"{n} write={n} |[-------]" for n in range(1, 16)]
     many += ["16 write=1 |[-------]", "17 read->1 |          [-]", "17 read->2 |              [-]"]
     limit = 2 * TOLD + 5
-    ask = Budget(configurations=limit, tell=lambda *far: told.append(far))
+    ask = Budget(configurations=limit, tell=lambda *far: told.append((far[0], far[1], far[2])))
     judged = registers.register(drawn(*many), ask)
     assert judged.verdict is UNKNOWN and judged.exercised["configurations"] == limit
     assert [visited for visited, _, _ in told] == [TOLD, 2 * TOLD]
@@ -280,6 +280,11 @@ WRITES: tuple[str, ...] = ("1 acquire |[-]", "1 release |            [-]")
 READS: tuple[str, ...] = ("1 acquire* |      [-]", "1 release* |                  [-]")
 
 
+def as_processes(ops: list[ForeignOp]) -> list[ForeignOp]:
+    """The history as it is."""
+    return ops
+
+
 def as_attempts(ops: list[ForeignOp]) -> list[ForeignOp]:
     """The same history with an attempt for each hold, as Curator's two locks have."""
     return [replace(op, attempt=f"{op.process} {op.shared}") for op in ops]
@@ -287,7 +292,7 @@ def as_attempts(ops: list[ForeignOp]) -> list[ForeignOp]:
 
 @pytest.mark.parametrize("named", [False, True], ids=["processes", "attempts"])
 def test_a_writer_may_become_a_reader_before_it_releases(named: bool) -> None:
-    made = as_attempts if named else list[ForeignOp]
+    made = as_attempts if named else as_processes
     for writer, verdict, findings in (
         ("2 acquire |                        [-]", HOLDS, 0),
         ("2 acquire |    [-----------------------]", HOLDS, 0),
@@ -309,7 +314,7 @@ def test_a_writer_may_become_a_reader_before_it_releases(named: bool) -> None:
 @pytest.mark.parametrize("named", [False, True], ids=["processes", "attempts"])
 def test_a_shared_hold_inside_an_exclusive_one_changes_nothing(named: bool) -> None:
     inner = ("1 acquire* |   [-]", "1 release* |      [-]")
-    made = as_attempts if named else list[ForeignOp]
+    made = as_attempts if named else as_processes
     for writer, verdict in (
         ("2 acquire |           [---]", HOLDS),
         ("2 acquire |         [-]", VIOLATED),

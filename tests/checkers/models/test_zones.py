@@ -6,6 +6,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 
@@ -113,7 +114,7 @@ def test_the_rule_agrees_with_the_search_on_longer_histories(seed: int) -> None:
     for part in range(4):
         more = histories.drawn(rng, play, "process", 1)
         ops += [
-            histories.replace(
+            replace(
                 op,
                 process=f"{part}.{op.process}",
                 begin=op.begin + 90 * part,
@@ -165,7 +166,7 @@ def test_the_first_value_has_one_write_before_all() -> None:
 def test_a_read_value_with_two_writes_is_left_to_the_search(more: tuple[str, ...]) -> None:
     ops = drawn("1 write=a |[-]", "2 read->a |    [-]", *more)
     if "nil" in more[0]:
-        ops = [histories.replace(op, value=None) if op.value == "nil" else op for op in ops]
+        ops = [replace(op, value=None) if op.value == "nil" else op for op in ops]
     assert zoned(ops) is None
     assert "configurations" in registers.register(ops).exercised
     unread = drawn("1 write=a |[-]", "2 read->a |    [-]", "1 write=b |[-]", "1 write=b |  [-?")
@@ -174,8 +175,8 @@ def test_a_read_value_with_two_writes_is_left_to_the_search(more: tuple[str, ...
 
 def test_each_key_is_decided_for_itself() -> None:
     ops = drawn("1 write=a |[-]", "2 read->a |    [-]", "1 write=a |        [-]")
-    one = [histories.replace(op, key="searched") for op in ops]
-    other = [histories.replace(op, key="zoned", process=op.process) for op in ops[:2]]
+    one = [replace(op, key="searched") for op in ops]
+    other = [replace(op, key="zoned", process=op.process) for op in ops[:2]]
     judged = registers.register(sorted([*one, *other], key=lambda op: op.begin))
     assert judged.verdict is Verdict.HOLDS
     assert judged.exercised["zones"] == 2 and judged.exercised["configurations"] > 0

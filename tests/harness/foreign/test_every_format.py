@@ -263,7 +263,7 @@ def test_the_same_threads_are_judged_alike_in_every_format() -> None:
 def test_an_overlapping_call_has_the_same_process_in_a_table_as_in_the_other_exports() -> None:
     for seed in range(15):
         made = recorded(random.Random(seed))
-        found = [[one.process for one in ops("".join(w(made)))] for w in write.FORMATS.values()]
+        found = [[one.process for one in ops("".join(w(made, {})))] for w in write.FORMATS.values()]
         assert found[0] == found[1] == found[2]
 
 
@@ -318,7 +318,7 @@ def recorded(rng: random.Random) -> History:
 def test_an_export_is_read_back_as_the_operations_of_the_run(seed: int) -> None:
     made = recorded(random.Random(seed))
     for form, text in write.FORMATS.items():
-        found = ops("".join(text(made)))
+        found = ops("".join(text(made, {})))
         assert [one.attempt for one in found] == [*range(1, len(made.rows) + 1)], form
         for one, row in zip(found, made.rows, strict=True):
             status = Status(int(row["status"]))
