@@ -434,6 +434,7 @@ def test_a_budget_bounds_the_search_of_a_foreign_history_only(
     capsys: Capture, tmp_path: Path
 ) -> None:
     """Two writes of one value, which was read: no rule decides that without a search."""
+    rows: list[tuple[int, str, str, int | None]]
     rows = [(n, "invoke", "write", n % 14) for n in range(15)]
     rows += [(n, "ok", "write", n % 14) for n in range(15)]
     for n, value in ((0, 0), (1, 1)):

@@ -148,7 +148,8 @@ class Columns:
     def answered(self, *ops: Op) -> Bools:
         """Rows of these operations whose number in `res` is a response."""
         ok = (self.rows["status"] == Status.OK) & (self.rows["res"] >= 0)
-        return self.is_one_of(*ops) & ok
+        found: Bools = self.is_one_of(*ops) & ok
+        return found
 
     def terms(self, first_bit: int, bits: int, where: Bools) -> ExtensionArray:
         """A field of the terms of acquires."""
