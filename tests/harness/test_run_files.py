@@ -150,6 +150,7 @@ OPENS_BY_ITSELF = {
     "harness/campaigns/baseline.py": "a file of the user's",
     "harness/core/loading.py": "code",
     "harness/core/user_imports.py": "code",
+    "harness/foreign/jepsen_store.py": "a folder of the user's",
     "harness/foreign/read.py": "a file of the user's",
     "reports/pictures/standalone.py": "our own templates",
     "reports/pictures/timeline.py": "our own templates",
