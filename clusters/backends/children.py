@@ -5,15 +5,34 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from holdfast.clusters.backends import processes
+from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.ports import Command, Place
 from holdfast.harness.runs import registry
 
 NOT_RUN = (126, 127)
 DIES_WITH_DRIVER = ("setpriv", "--pdeathsig", "KILL", "--")
+
+
+async def _exit_code(process: asyncio.subprocess.Process) -> int | None:
+    """The exit code of a process that has been killed or has ended; None if it stays too long."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(processes.END_NS / SECOND):
+            return await process.wait()
+    return None
+
+
+def _not_gone(pid: int) -> str:
+    waits = processes.sleeps_in(pid)
+    return (
+        f"close: process {pid} ({processes.shown_line(pid)[:100]}) has not exited within"
+        f" {processes.END_NS // SECOND} s of SIGKILL{f': it waits in {waits}' if waits else ''};"
+        " remove it with `holdfast doctor --clean`"
+    )
 
 
 class Children:
@@ -45,7 +64,7 @@ class Children:
         first = [*DIES_WITH_DRIVER[:1], *enter[:1], *become[:1], command.prelude]
         steps = [word.encode() for word in first if word]
         lives = await processes.became(process.pid, steps, where=where)
-        if not lives and await process.wait() in NOT_RUN:
+        if not lives and await _exit_code(process) in NOT_RUN:
             raise EnvironmentFailed(f"{where} cannot run: {processes.last_output(command.log)}")
         return process.pid
 
@@ -64,8 +83,13 @@ class Children:
             where="close",
             what="ending the processes of the nodes",
         )
-        await asyncio.gather(*(process.wait() for process in self._own))
+        # A process that waits for a disk does not exit; its first thread may be a zombie already.
+        exits = [asyncio.ensure_future(_exit_code(process)) for process in self._own]
+        await asyncio.gather(*exits)
+        stuck = [process.pid for process in self._own if process.returncode is None]
         self._own.clear()
+        if stuck:
+            raise EnvironmentFailed("\n".join(map(_not_gone, stuck)))
 
     async def _spawn(
         self, words: Sequence[str], environ: Mapping[str, str], folder: Path, output: int

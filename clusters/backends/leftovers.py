@@ -1,5 +1,5 @@
 """Finds and removes leftovers of runs without a driver: processes, containers, networks, control
-groups, hosts.
+groups, disks, hosts.
 
 Containers and networks have their driver's mark as a label, processes in their environment; for a
 registered run also those count that work in its folder. A run over ssh names its hosts in its
@@ -24,15 +24,17 @@ from holdfast.harness.runs import registry
 QUICK_S = 3
 SURE_S = 30
 ROUNDS, BETWEEN_S = 8, 0.3
+KILLED_S, POLL_S = 5, 0.005
+"""A killed process exits within this time, unless it waits for something in the kernel."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Leftover:
     """One leftover to remove.
 
-    kind      "process", "container", "network", "control group" or "host"
-    id        its pid, the engine's id, its folder, or the run's folder and the host's name in its
-              manifest
+    kind      "process", "container", "network", "control group", "disk" or "host"
+    id        its pid, the engine's id, its folder, its loop device and the file behind it, or the
+              run's folder and the host's name in its manifest
     label     of the run it belonged to
     text      description for messages
     started   of a process, in clock ticks since boot: a pid alone may be reused by now
@@ -58,7 +60,10 @@ def find(label: str = "") -> list[Leftover]:
         if label:
             raise
         of_engine = []
-    found = [*of_processes(notes), *of_engine, *_of_groups(notes), *_of_hosts(notes)]
+    # A disk is detached when the last process that has it mounted is gone.
+    found = [
+        *of_processes(notes), *of_engine, *_of_groups(notes), *_of_disks(notes), *_of_hosts(notes)
+    ]  # fmt: skip
     return [one for one in found if not label or one.label == label]
 
 
@@ -91,10 +96,10 @@ def clean_run(label: str) -> list[str]:
 def clean(leftover: Leftover) -> None:
     """Removes it; nothing happens if it is gone by now. EnvironmentFailed if refused."""
     if leftover.kind == "process":
-        pid = int(leftover.id)
-        if registry.started(pid) == leftover.started:
-            frozen_disks.thaw(pid)
-            processes.kill([pid])
+        _clean_process(int(leftover.id), leftover.started)
+        return
+    if leftover.kind == "disk":
+        frozen_disks.release(*leftover.id.split(" ", 1))
         return
     if leftover.kind == "control group":
         memory_groups.remove(Path(leftover.id))
@@ -106,16 +111,31 @@ def clean(leftover: Leftover) -> None:
     engine.in_plain_words(remove, engine.Engine(), {"Id": leftover.id})
 
 
+def _clean_process(pid: int, begun: int) -> None:
+    """Thaws the disks that a process sees, and kills it; returns when it is gone."""
+    if processes.started(pid) != begun:
+        return
+    processes.kill([pid])
+    frozen_disks.thaw(pid)
+    deadline = time.monotonic() + KILLED_S
+    while processes.started(pid) == begun:
+        if time.monotonic() > deadline:
+            waits = processes.sleeps_in(pid)
+            raise EnvironmentFailed(
+                f"killed, but it has not exited within {KILLED_S} s"
+                + (f": it waits in the kernel ({waits})" if waits else "")
+            )
+        time.sleep(POLL_S)
+
+
 def of_processes(notes: Sequence[registry.Noted]) -> Iterable[Leftover]:
     """The processes among the leftovers, judged by these notes."""
     for pid in processes.pids():
-        started = registry.started(pid)
+        started = processes.started(pid)
         label = _label(pid, notes)
         if label and started >= 0:
-            words = b" ".join(processes.command_line(pid)).decode(errors="replace").strip()
-            yield Leftover(
-                kind="process", id=str(pid), label=label, text=words[:100], started=started
-            )
+            text = processes.shown_line(pid)[:100]
+            yield Leftover(kind="process", id=str(pid), label=label, text=text, started=started)
 
 
 def _label(pid: int, notes: Sequence[registry.Noted]) -> str:
@@ -148,6 +168,14 @@ def _of_groups(notes: Sequence[registry.Noted]) -> Iterable[Leftover]:
     for label, path in memory_groups.find():
         if registry.abandoned(label, "", notes):
             yield Leftover(kind="control group", id=str(path), label=label, text=path.name)
+
+
+def _of_disks(notes: Sequence[registry.Noted]) -> Iterable[Leftover]:
+    """Loop devices with disks of ended runs: one that is frozen stays when nothing mounts it."""
+    for one in frozen_disks.devices():
+        if registry.abandoned(one.label, one.mark, notes):
+            disk = f"{one.path} {one.backing}"
+            yield Leftover(kind="disk", id=disk, label=one.label, text=one.path)
 
 
 def _of_hosts(notes: Sequence[registry.Noted]) -> Iterable[Leftover]:

@@ -50,12 +50,56 @@ async def became(pid: int, launchers: Sequence[bytes], *, where: str) -> bool:
 
 
 def command_line(pid: int) -> Sequence[bytes]:
-    """The words a process was started with; none for one that is gone, or a zombie."""
-    try:
-        words = Path("/proc", str(pid), "cmdline").read_bytes()
-    except OSError:
-        return ()
+    """The words a process was started with; none once its first thread has exited."""
+    words = _contents(Path("/proc", str(pid), "cmdline"))
     return words.rstrip(b"\0").split(b"\0") if words else ()
+
+
+def threads(pid: int) -> list[Path]:
+    """The /proc folders of the threads of a process that have not exited, the first thread first.
+
+    The first thread of a killed process is a zombie, without mounts, environment or network, while
+    another one cannot be killed because it waits for a disk.
+    """
+    try:
+        found = sorted(Path("/proc", str(pid), "task").iterdir(), key=lambda one: int(one.name))
+    except OSError:
+        return []
+    return [one for one in found if registry.state_and_start(int(one.name))[0] not in "ZX"]
+
+
+def started(pid: int) -> int:
+    """Start time of a process, in clock ticks since boot; -1 once all its threads have exited."""
+    state, ticks = registry.state_and_start(pid)
+    return ticks if state not in "ZX" or threads(pid) else -1
+
+
+def view(pid: int) -> Path:
+    """The /proc folder that shows a process: of its first thread that has not exited."""
+    return next(iter(threads(pid)), Path("/proc", str(pid)))
+
+
+def shown_line(pid: int) -> str:
+    """The command line of a process, for a message; also where the first thread has exited."""
+    words = _contents(view(pid) / "cmdline")
+    return words.replace(b"\0", b" ").decode(errors="replace").strip()
+
+
+def sleeps_in(pid: int) -> str:
+    """Kernel functions in which the threads of a process wait uninterruptibly; empty if none."""
+    waits = [
+        _contents(one / "wchan").decode(errors="replace")
+        for one in threads(pid)
+        if registry.state_and_start(int(one.name))[0] == "D"
+    ]
+    return "+".join(sorted(set(waits)))
+
+
+def _contents(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
 
 
 def pids() -> list[int]:
@@ -65,10 +109,9 @@ def pids() -> list[int]:
 
 def environ(pid: int) -> dict[str, str]:
     """The environment a process was started with; empty if it may not be read."""
-    try:
-        raw = Path("/proc", str(pid), "environ").read_bytes()
-    except OSError:
-        return {}
+    raw = _contents(Path("/proc", str(pid), "environ"))
+    if not raw and registry.state_and_start(pid)[0] in "ZX":
+        raw = _contents(view(pid) / "environ")
     pairs = (item.decode(errors="replace").partition("=") for item in raw.split(b"\0"))
     return {name: value for name, _, value in pairs if name}
 
@@ -78,8 +121,9 @@ def works_in(pid: int, folder: Path) -> bool:
 
     This identifies servers that write their title over their environment (as redis does).
     """
+    shown = view(pid)
     try:
-        places = [Path(os.readlink(f"/proc/{pid}/{name}")) for name in ("cwd", "fd/1")]
+        places = [Path(os.readlink(shown / name)) for name in ("cwd", "fd/1")]
     except OSError:
         return False
     return all(place.is_relative_to(folder) for place in places)

@@ -10,6 +10,7 @@ import asyncio
 import json
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -113,5 +114,17 @@ class AgentLink:
             async with asyncio.timeout(ANSWER_WITHIN_S):
                 await self._process.wait()
         except TimeoutError:
+            await self._kill()
+
+    async def _kill(self) -> None:
+        """SIGKILL; EnvironmentFailed if it does not exit: it waits in the kernel, for a disk."""
+        with suppress(ProcessLookupError):
             self._process.kill()
-            await self._process.wait()
+        try:
+            async with asyncio.timeout(ANSWER_WITHIN_S):
+                await self._process.wait()
+        except TimeoutError as error:
+            raise EnvironmentFailed(
+                f"fault agent: process {self.pid} has not exited within {ANSWER_WITHIN_S:g} s of"
+                " SIGKILL; remove it with `holdfast doctor --clean`"
+            ) from error

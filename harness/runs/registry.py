@@ -109,12 +109,18 @@ def abandoned(label: str, mark: str, notes: Iterable[Noted]) -> bool:
 
 def started(pid: int) -> int:
     """Start time of a process, in clock ticks since boot; -1 if it has exited or is a zombie."""
+    state, ticks = state_and_start(pid)
+    return -1 if state in "ZX" else ticks
+
+
+def state_and_start(pid: int) -> tuple[str, int]:
+    """Letter of the state of a process's first thread, and the start time; ("X", -1) if gone."""
     try:
         stat = Path("/proc", str(pid), "stat").read_text(errors="replace")
     except OSError:
-        return -1
+        return "X", -1
     state, *rest = stat.rpartition(")")[2].split()
-    return -1 if state in "ZX" else int(rest[18])
+    return state, int(rest[18])
 
 
 def _pid_namespace() -> int:

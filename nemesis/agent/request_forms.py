@@ -271,7 +271,8 @@ REQUESTS: dict[str, Form] = {
     "heal_all": Form(says="Undoes every active fault: fault -> evidence."),
     "recover": Form(
         says="Undoes what a previous agent left in the adopted nodes: resumes every"
-        " process and removes neighbour entries. Rules of their networks are removed by adopt."
+        " process, thaws the disks of the run and removes neighbour entries. Rules of their"
+        " networks are removed by adopt."
     ),
     "states": Form(says="Node -> pid -> state letter of every living process, `T` for stopped."),
 }

@@ -147,10 +147,7 @@ class Agent:
         if do == "heal_all":
             return {fault: self._heal(fault) for fault in list(self._active)}
         if do == "recover":
-            found = [process for name in self._world.nodes for process in self._world.living(name)]
-            stopped = [process for process in found if processes.state(process) == "T"]
-            processes.resume(found)
-            return {"continued": len(stopped), "neighbours": self._links.recover()}
+            return self._recover()
         assert do == "states"
         return {
             name: {str(p.pid): processes.state(p) for p in self._world.living(name)}
@@ -166,6 +163,13 @@ class Agent:
         shared = f"unknown: {node.unreadable}" if node.unreadable else "shared with the agent"
         network = "its own" if node.network else shared
         return {"network": network, "processes": [p.pid for p in self._world.living(node.name)]}
+
+    def _recover(self) -> Evidence:
+        found = [process for name in self._world.nodes for process in self._world.living(name)]
+        stopped = [process for process in found if processes.state(process) == "T"]
+        processes.resume(found)
+        neighbours, thawed = self._links.recover(), node_disk.thaw_all(os.environ)
+        return {"continued": len(stopped), "neighbours": neighbours, "thawed": thawed}
 
     def _disk(self, node: str, path: str, bytes: int) -> Evidence:
         if node in self._world.disks:

@@ -8,14 +8,18 @@ from pathlib import Path
 import pytest
 
 import holdfast as hf
+from holdfast.clusters.backends import frozen_disks, processes
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.seeds import stream
 from holdfast.harness.plans.plan import Plan
+from holdfast.harness.runs import registry
 from holdfast.planning import prepare
 from holdfast.planning.resolve import resolve
 from tests import needs
 from tests.front import aborted
 from tests.front.faulted import in_empty_folder, the_fault
+from tests.front.test_links_and_limits import injected
 from tests.nemesis.test_agent_disks import attached
 
 pytestmark = pytest.mark.slow
@@ -128,6 +132,51 @@ def test_a_driver_that_is_killed_leaves_no_disk(tmp_path: Path, faults: str, who
     )
     assert aborted.processes_of(started.run_dir) == []
     assert not (started.run_dir / "data" / "n1").is_mount()
+
+
+EVERYBODY = [pytest.param(n, marks=pytest.mark.power if n else ()) for n in range(20)]
+
+
+@pytest.mark.real_server
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("seed", EVERYBODY)
+@pytest.mark.parametrize("who", ["everybody", "all but the command", "both agents"])
+def test_nothing_is_left_of_a_run_killed_amid_a_disk_hang(
+    tmp_path: Path, seed: int, who: str
+) -> None:
+    """As a control group is killed; etcd has many threads, and the first is a zombie at once while
+    another one waits for its disk. What nobody is left to remove, doctor does."""
+    needs.binary("etcd")
+    run = aborted.start(
+        tmp_path, "local", seed, system="etcd", faults="disk-hang:every=3s,for=2700ms,target=all"
+    )
+    label = run.run_dir.name
+    aborted.wait_for(lambda: injected(run.run_dir), 60, "no disk was frozen")
+    moment = stream(seed, "moment of the kill").uniform(0, 2.5)
+    aborted.wait_for(aborted.until(moment), 8, "time does not pass")
+    marked = aborted.processes_of(run.run_dir)
+    agents = [pid for pid in marked if "holdfast.nemesis.agent" in processes.shown_line(pid)]
+    assert len(agents) == 2
+    try:
+        if who == "everybody":
+            run.process.kill()
+        processes.kill(agents if who == "both agents" else [run.driver, *marked])
+        run.process.wait(60)
+        aborted.doctor(run, "--clean")
+        assert [left for left in aborted.doctor(run)["leftovers"] if label in left] == []
+        assert not [one for one in frozen_disks.devices() if one.label == label]
+        assert not [pid for pid in processes.pids() if of_run(pid) == label]
+    finally:
+        for one in frozen_disks.devices():
+            if one.label == label:
+                frozen_disks.release(one.path, one.backing)
+        run.process.kill()
+        run.process.wait(10)
+
+
+def of_run(pid: int) -> str:
+    """The run that a process says it belongs to; of a zombie, a thread that lives."""
+    return processes.environ(pid).get(registry.RUN_VARIABLE, "")
 
 
 @pytest.mark.parametrize("backend", ["docker", "local-proxy"])

@@ -7,12 +7,14 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
+from holdfast.clusters.backends import frozen_disks
+from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.nemesis.agent.disks import loop_mount
 from holdfast.nemesis.agent.disks.disk_faults import Power
 from holdfast.nemesis.agent.disks.node_disk import LEAST, MOUNTS_VARIABLE, NodeDisk
@@ -43,8 +45,8 @@ SOON_NS = 10_000_000_000
 class Node:
     """An agent in a mount namespace of its own, and a process on the disk of its one node."""
 
-    def __init__(self, agent: AgentProcess, at: Path) -> None:
-        self.agent, self.at = agent, at
+    def __init__(self, agent: AgentProcess, at: Path, program: str = WRITER) -> None:
+        self.agent, self.at, self.program = agent, at, program
         self.agent.do("hello", kill_on_eof=True)
         self.agent.do("disk", node="n1", path=str(at), bytes=LEAST)
         self.start()
@@ -53,7 +55,7 @@ class Node:
         """Starts the process, again after a fault that killed it."""
         enter = ["nsenter", f"--mount=/proc/{self.agent.process.pid}/ns/mnt", "--"]
         self.process = subprocess.Popen(
-            [*enter, sys.executable, "-S", "-P", "-c", WRITER, str(self.at)],
+            [*enter, sys.executable, "-S", "-P", "-c", self.program, str(self.at)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -90,31 +92,46 @@ class Node:
 
 
 @contextmanager
-def deployed(folder: Path) -> Iterator[Node]:
-    """A node; afterwards nothing of its disk is left."""
-    mounts = {MOUNTS_VARIABLE: os.readlink("/proc/self/ns/mnt")}
-    with AgentProcess(["unshare", "--mount", "--"], mounts) as agent:
-        made = Node(agent, folder / "n1")
+def deployed(
+    folder: Path, program: str = WRITER, environ: Mapping[str, str] | None = None
+) -> Iterator[Node]:
+    """A node; afterwards nothing of its disk is left. `environ`: more, for its agent."""
+    environ = {MOUNTS_VARIABLE: os.readlink("/proc/self/ns/mnt"), **(environ or {})}
+    with AgentProcess(["unshare", "--mount", "--"], environ) as agent:
+        made = Node(agent, folder / "n1", program)
         try:
             yield made
         finally:
             agent.process.stdin and agent.process.stdin.close()
             made.process.kill()
+            thaw(folder / "n1")
             made.process.communicate()
     gone = wait_until(lambda: not attached(folder / "n1"), time.monotonic_ns() + SOON_NS)
     assert gone, "a loop device is left"
 
 
+def thaw(at: Path) -> None:
+    """Thaws the disk, whoever froze it: else a failed test would wait for its process for ever."""
+    for device, backing in attached_devices(at).items():
+        with suppress(EnvironmentFailed):
+            frozen_disks.release(device, backing)
+
+
 def attached(at: Path) -> list[str]:
-    """The loop devices of this host with the memory of a disk that is mounted there."""
-    found = []
+    """The names of the memory of a disk that is mounted there, for each loop device."""
+    return list(attached_devices(at).values())
+
+
+def attached_devices(at: Path) -> dict[str, str]:
+    """Loop devices of this host with the memory of a disk that is mounted there -> its name."""
+    found = {}
     for backing in Path("/sys/block").glob("loop*/loop/backing_file"):
         try:
-            text = backing.read_text()
+            text = backing.read_text().strip()
         except OSError:
             continue
         if f"memfd:holdfast-{at.name}-{at.parent.name}" in text:
-            found.append(text)
+            found[f"/dev/{backing.parts[3]}"] = text
     return found
 
 

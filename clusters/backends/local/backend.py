@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from holdfast.clusters.backends import abilities, processes
+from holdfast.clusters.backends import abilities, frozen_disks, processes
 from holdfast.clusters.backends.children import Children
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.ports import Command, Node, Place
@@ -96,6 +96,7 @@ class LocalBackend:
     def __init__(self, place: Place) -> None:
         self._nodes: list[Node] = []
         self._holders: dict[str, asyncio.subprocess.Process] = {}
+        self._label = place.label
         self._children = Children(place)
         self._namespaces: dict[str, int] = {}
 
@@ -154,6 +155,8 @@ class LocalBackend:
 
     async def close(self) -> None:
         """Ends every process in the nodes' namespaces, then the namespaces and the bridge."""
+        # The fault agent, and the process that thaws after it, may be gone.
+        frozen_disks.thaw_run(self._label)
         await self._children.end(self._inhabitants)
         if self._holders:
             links = ["fabric", *(f"h{n}" for n in range(len(self._holders)))]

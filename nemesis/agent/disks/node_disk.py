@@ -11,13 +11,18 @@ import errno
 import os
 import tempfile
 import time
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from holdfast.harness.runs.registry import DRIVER_VARIABLE, RUN_VARIABLE
 from holdfast.nemesis.agent.disks import loop_mount
 
 LEAST = 16 << 20
 """Bytes of the smallest disk: ext4 with a journal needs about 8 MiB."""
+NAME_LENGTH = 240
+"""A file in memory has a name of at most 249 bytes."""
 MOUNTS_VARIABLE = "HOLDFAST_MOUNTS"
 """Environment variable with the mount namespace from which the run was started."""
 
@@ -33,7 +38,7 @@ class NodeDisk:
 
     def open(self) -> None:
         """Makes and mounts it. Errors: OSError."""
-        self._memory = os.memfd_create(f"holdfast-{self.at.name}-{self.at.parent.name}"[:200])
+        self._memory = os.memfd_create(_name(self.at, os.environ))
         try:
             os.ftruncate(self._memory, self.size)
             loop_mount.make(self._memory)
@@ -102,6 +107,32 @@ class NodeDisk:
         """Free bytes that a program can use."""
         found = os.statvfs(self.at)
         return found.f_bavail * found.f_frsize
+
+
+def _name(at: Path, environ: Mapping[str, str]) -> str:
+    """Name of a disk's memory: its node, and the run and the driver that it belongs to.
+
+    The kernel shows it as the file behind the loop device, which outlives the run if the disk is
+    frozen; clusters/backends/frozen_disks.py reads it.
+    """
+    disk = f"holdfast-{at.name}-{at.parent.name}"[:NAME_LENGTH]
+    label, mark = (environ.get(name, "") for name in (RUN_VARIABLE, DRIVER_VARIABLE))
+    whole = f"{disk} of {label} by {mark}"
+    return whole if label and len(whole) <= NAME_LENGTH else disk
+
+
+def thaw_all(environ: Mapping[str, str]) -> int:
+    """Thaws the disks of this run that an earlier fault agent has mounted; the number thawed."""
+    thawed, owner = 0, f" of {environ.get(RUN_VARIABLE)} by "
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        before, _, after = line.partition(" - ")
+        if not after.startswith("ext4 /dev/loop"):
+            continue
+        with suppress(OSError):
+            device = Path("/sys/block", Path(after.split()[1]).name, "loop/backing_file")
+            if owner in device.read_text():
+                thawed += loop_mount.thaw(Path(before.split()[4].replace("\\040", " ")))
+    return thawed
 
 
 def shares_mounts() -> bool:
