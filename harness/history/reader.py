@@ -42,7 +42,8 @@ from holdfast.harness.recording.segments import (
     STAMPS_AT,
     STATE_AT,
 )
-from holdfast.harness.runs import files
+from holdfast.harness.runs import files, journal
+from holdfast.harness.runs.directory import RunDir
 from holdfast.harness.verdicts.judged import ClockSummary
 
 MOST_ROWS = 1 << 20
@@ -276,16 +277,23 @@ def load(directory: Path) -> Recording:
 
 
 def by_writer(directory: Path) -> dict[str, list[Header]]:
-    """The segments of each writer, in order. UsageError if there are none."""
+    """The segments of each writer, in order. UsageError if there are none, unless the run ended
+    during its deployment: then nobody had recorded anything yet."""
     found: dict[str, list[Header]] = {}
     for path in segment_files(directory):
         header = read_header(path)
         found.setdefault(header.writer, []).append(header)
-    if not found:
+    if not found and not _ended_during_deployment(RunDir(directory.parent)):
         raise UsageError(f"{directory}: no *.seg files; expected a run directory of Holdfast")
     for headers in found.values():
         headers.sort(key=lambda header: header.first_row)
     return found
+
+
+def _ended_during_deployment(run: RunDir) -> bool:
+    """Whether a run was prepared and its workload never began."""
+    prepared = files.is_file(run.path, run.manifest.name)
+    return prepared and all(mark.mark != "start" for mark in journal.marks(run))
 
 
 def newest(headers: Sequence[Header]) -> tuple[int, int]:

@@ -82,6 +82,11 @@ class RunDir:
 
     def read_manifest(self) -> Manifest:
         """The manifest. UsageError if it is missing, damaged or of a newer schema."""
+        if self.has(self.code) and not self.has(self.manifest):
+            raise UsageError(
+                f"{self.manifest}: no such file: the run ended before it was prepared and started"
+                " nothing; run it again"
+            )
         table = read_json(self.manifest, *READABLE)
         try:
             return parsed(table)

@@ -53,7 +53,7 @@ def judge_run(run: RunDir, checkers: Sequence[str] = (), in_parts: int = 0) -> J
     in_parts   rows of a part, to judge it in parts; 0: only if it does not fit in memory
     """
     from holdfast.engine.checkers import with_named
-    from holdfast.harness.history.reader import too_large
+    from holdfast.harness.history.reader import segment_files, too_large
     from holdfast.harness.judging.judge import judge
     from holdfast.harness.judging.parts import MOST_ROWS, judge_in_parts
 
@@ -61,7 +61,7 @@ def judge_run(run: RunDir, checkers: Sequence[str] = (), in_parts: int = 0) -> J
         manifest, found = with_named(run.read_manifest(), checkers, run.own)
     _known(run, manifest)
     orders = bytearray()
-    if in_parts or too_large(run.history):
+    if (in_parts and segment_files(run.history)) or too_large(run.history):
         across, rows = load(catalogue.ACROSS_PARTS), in_parts or MOST_ROWS
         verdicts = judge_in_parts(
             run, manifest, found, across, rows, tell=run_progress.parts_told()
