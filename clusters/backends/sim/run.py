@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from holdfast.clusters.backends.sim.backend import SimBackend
 from holdfast.clusters.backends.sim.event_loop import NodeLoop
 from holdfast.clusters.backends.sim.forbidden_calls import watched
+from holdfast.clusters.backends.sim.interrupts import between_steps
 from holdfast.clusters.backends.sim.network import Network
 from holdfast.clusters.backends.sim.node_clock import NodeClock
 from holdfast.clusters.backends.sim.options import Knobs
@@ -160,14 +161,14 @@ def simulate(
         backend.recorder = observer.recorder
         observer.sees(backend)
     begun_ns = engine.now_ns
-    with watched(knobs.guard) as breaches:
+    with between_steps(engine.next), watched(knobs.guard) as breaches:
         runtime = VirtualRuntime(backend, breaches)
         run = Run(manifest, place, backend, runtime, progress)
         work = _begin(loop, run)
         try:
             if not engine.run(begun_ns + BEYOND_NS, lambda: run.tell()):
                 raise EnvironmentFailed("simulator: the run did not end within 1 h of virtual time")
-        except EnvironmentFailed:
+        except BaseException:
             _stop(engine, backend, work)
             raise
     simulated = Simulated(

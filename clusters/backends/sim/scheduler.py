@@ -111,6 +111,10 @@ class Engine:
         """Stop after this instant."""
         self.over = True
 
+    def next(self, act: Callable[[], None]) -> None:
+        """Do something before all that is ready; a signal handler may ask for it."""
+        self.ready.appendleft(Handle(self._world, act, ()))
+
     def at(self, t_ns: int, handle: Handle) -> None:
         """Run it at a time, or now if that has passed; together means in the order of asking."""
         heappush(self.heap, (t_ns, self.number(), handle, None))

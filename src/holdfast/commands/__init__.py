@@ -114,14 +114,22 @@ def crashed(error: Exception) -> str:
     return f"internal error: {what}; the traceback could not be written"
 
 
+def interrupted(stop: BaseException | None) -> str:
+    """One line about ^C: what the command says of it, else that nothing goes on."""
+    words = str(stop) if isinstance(stop, KeyboardInterrupt) else ""
+    return words or "interrupted; the same command starts again"
+
+
 def main(args: list[str] | None = None) -> object:
     """The program. Ends the process with the exit code of the command."""
     inherited_signals.end_here()
     try:
         code = cli.main(args=args, prog_name="holdfast", standalone_mode=False)
-    except click.exceptions.Abort:
+    except click.exceptions.Abort as aborted:
+        click.echo(f"holdfast: {interrupted(aborted.__cause__)}", err=True)
         sys.exit(130)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
+        click.echo(f"holdfast: {interrupted(stop)}", err=True)
         sys.exit(130)
     except click.ClickException as error:
         error.show()

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from holdfast.commands.options import Command, Whole
+from holdfast.engine import interrupts
 from holdfast.harness.core.errors import UsageError
 
 
@@ -51,6 +52,14 @@ def command(
     Exit code 0; 2: the run was not simulated, its plan gives another history than the one
     recorded, or there is no such step.
     """
+    with interrupts.saying(f"interrupted: {path} is as it was; the same command starts again"):
+        return _debug(path, step, lose, file, as_json)
+
+
+def _debug(
+    path: Path, step: int | None, lose: tuple[int, ...], file: Path | None, as_json: bool
+) -> int:
+    """Execute the run again, and show what was asked for; the exit code."""
     from holdfast.rewind import branch, execution, session
 
     lost = [*lose, *(branch.read(file) if file is not None else [])]

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from holdfast.commands.options import Command, budget_option, hosts_option, out_option
-from holdfast.engine import shrinker
+from holdfast.engine import interrupts, shrinker
 from holdfast.planning import plan_source
 
 
@@ -50,7 +50,11 @@ def command(
     """
     run = plan_source.run_of(path)
     file = to or (run.path / "shrunk.toml" if run else path.with_suffix(".shrunk.toml"))
-    shrunk = shrinker.shrink_path(path, prop, budget, Path(out), hosts or "")
+    with interrupts.saying(
+        f"interrupted before a plan was shown to fail: {file} is not written; the same command"
+        " starts again"
+    ):
+        shrunk = shrinker.shrink_path(path, prop, budget, Path(out), hosts or "")
     shrinker.write(shrunk, file)
     if as_json:
         click.echo(json.dumps(shrinker.table(shrunk, file)))

@@ -135,13 +135,14 @@ def command(
         validated=not (no_trace or shrink),
         weights=weights,
     )
-    _collect(found, tally)
-    small = _shrink(tally, system, given) if shrink else None
+    next_seed = _collect(found, tally, first_seed)
+    small = _shrink(tally, system, given) if shrink and next_seed is None else None
     if as_json:
         shrunk = {"shrunk": shrinker.table(*small)} if small else {}
         click.echo(json.dumps({**_table(tally, system, first_seed, mutant), **shrunk}))
     else:
         _show_all(tally, mutant, _again(system, mutant), small)
+    _say_where(next_seed, tally, _again(system, mutant))
     interrupted = small is not None and small[0].ended == shrinker.INTERRUPTED
     return 130 if interrupted else _exit_code(tally, mutant)
 
@@ -180,16 +181,34 @@ def _rest(weights: Mapping[str, float]) -> float:
     return sum(sorted(weights.values())[:-SHOWN]) / sum(weights.values())
 
 
-def _collect(found: Iterable[Seed], tally: Tally) -> None:
-    """Count every seed, in any order, and sort what is reported; progress every few seconds."""
+def _collect(found: Iterable[Seed], tally: Tally, first_seed: int) -> int | None:
+    """Count every seed, in any order, and sort what is reported; progress every few seconds.
+
+    None, or after ^C the first seed that has not been run.
+    """
     shown = time.monotonic()
-    for seed in found:
-        tally.add(seed)
-        if time.monotonic() - shown >= PROGRESS_S:
-            shown = time.monotonic()
-            click.echo(f"  {tally.seeds} seeds, {len(tally.alarms)} violations", err=True)
+    done: set[int] = set()
+    next_seed = None
+    try:
+        for seed in found:
+            tally.add(seed)
+            done.add(seed.seed)
+            if time.monotonic() - shown >= PROGRESS_S:
+                shown = time.monotonic()
+                click.echo(f"  {tally.seeds} seeds, {len(tally.alarms)} violations", err=True)
+    except KeyboardInterrupt:
+        next_seed = next(n for n in itertools.count(first_seed) if n not in done)
     for seeds in (tally.alarms, tally.found, tally.departing, tally.problems, tally.differing):
         seeds.sort(key=lambda seed: seed.seed)
+    return next_seed
+
+
+def _say_where(next_seed: int | None, tally: Tally, again: str) -> None:
+    """KeyboardInterrupt with how to go on, if the search was interrupted."""
+    if next_seed is not None:
+        raise KeyboardInterrupt(
+            f"interrupted after {tally.seeds} seeds; go on with `{again} --first-seed {next_seed}`"
+        )
 
 
 def _exit_code(tally: Tally, mutant: str | None) -> int:

@@ -89,6 +89,11 @@ def carry_out(
                 for result in found:
                     decided.add(cell_of[result.key], result)
                 shown.add(found)
+        except KeyboardInterrupt as stop:
+            raise KeyboardInterrupt(
+                f"interrupted: {shown.finished()} runs are kept in {folder}; the same command"
+                " carries out the rest"
+            ) from stop
         finally:
             shown.close()
             told = _finish(campaign, jobs, folder, decided)
@@ -152,6 +157,10 @@ class Shown:
         elif time.monotonic() - self._told >= TELL_S:
             self._told = time.monotonic()
             click.echo(f"  {self._counts()}", err=True)
+
+    def finished(self) -> str:
+        """The number of finished runs, of all."""
+        return f"{len(self._done)} of {self._of}"
 
     def _counts(self) -> str:
         return counts(self._done, self._of)

@@ -329,8 +329,7 @@ def _begin(parent: int, safe_path: str | None) -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
-    inherited_signals.end_here()
-    seed_search.warm()
+    seed_search.warm_worker()
 
 
 @contextlib.contextmanager

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import click
 
 from holdfast import catalogue
-from holdfast.engine import run_progress
+from holdfast.engine import interrupts, run_progress
 from holdfast.engine.run_progress import RunProgress, so_far
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import EnvironmentFailed, HoldfastError, UsageError
@@ -200,7 +200,11 @@ def execute(run: RunDir, show: Show, told: Callable[[Violation], bool] | None = 
     precheck(manifest)
     row = catalogue.BACKENDS[manifest.plan.backend]
     if row.virtual_time:
-        load(manifest.entries.backend)(manifest, show).keep(run)
+        with interrupts.saying(
+            f"interrupted: a simulated run is recorded at its end, so {run.path} has its plan only;"
+            f" the same run again: {manifest.command}"
+        ):
+            load(manifest.entries.backend)(manifest, show).keep(run)
         return
     own_disks = {"disks": True} if manifest.options.disk_bytes else {}
     prefix = load(row.prefix)(**own_disks) if row.prefix else []
@@ -233,12 +237,10 @@ def execute(run: RunDir, show: Show, told: Callable[[Violation], bool] | None = 
         if code not in (0, 130):
             _clean_up(manifest.label)
     if code == 130 or asked.is_set():
-        click.echo(
+        raise KeyboardInterrupt(
             f"interrupted: the run is in {run.path}; judge its recorded rows with"
-            f" `holdfast check {run.path}`",
-            err=True,
+            f" `holdfast check {run.path}`"
         )
-        raise KeyboardInterrupt
     if failed:
         raise EnvironmentFailed(f"{failed['error']}\nrun directory: {run.path}")
     if code != 0:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -382,9 +383,11 @@ def warm() -> None:
     gc.set_threshold(COLLECTED_AFTER)
 
 
-def _begin() -> None:
-    """Prepares a process of a pool."""
+def warm_worker() -> None:
+    """The same in a process of a pool, which ^C ends at once: the command reports it."""
     inherited_signals.end_here()
+    if not inherited_signals.disregarded(signal.SIGINT):
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     warm()
 
 
@@ -437,9 +440,12 @@ def explore(
     with (
         safe_path(),
         inherited_signals.passed_on(),
-        ProcessPoolExecutor(processes, initializer=_begin) as pool,
+        ProcessPoolExecutor(processes, initializer=warm_worker) as pool,
     ):
-        yield from _in_pool(pool, seeds, act, 2 * processes, enough)
+        try:
+            yield from _in_pool(pool, seeds, act, 2 * processes, enough)
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def _in_pool(

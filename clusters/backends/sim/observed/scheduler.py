@@ -26,6 +26,10 @@ class _Ready(deque[Handle]):
         self.tells(handle)
         super().append(handle)
 
+    def appendleft(self, handle: Handle) -> None:
+        self.tells(handle)
+        super().appendleft(handle)
+
 
 class _Scheduled:
     """What is known of a handle that is ready, or that waits on a node that stands still.

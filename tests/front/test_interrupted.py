@@ -1,0 +1,102 @@
+"""^C in everything that simulates: one line says where things are and how to go on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast.harness.core.seeds import stream
+from tests.front import aborted
+
+pytestmark = pytest.mark.slow
+
+CAMPAIGN = """seeds = 400
+backend = "sim"
+time = "20s"
+systems = ["reference"]
+workloads = ["critical-section"]
+nemeses = ["kill"]
+"""
+FAILS = ("--system", "majority", "--nemesis", "clock", "--time", "20s", "--seed", "3")
+COMMANDS = {
+    "run": ("run", "--backend", "sim", "--time", "900s", "--seed", "1"),
+    "shrink": ("shrink", "failing"),
+    "campaign": ("campaign", "campaign.toml", "-j", "2", "--out", "campaign"),
+    "campaign-1": ("campaign", "campaign.toml", "-j", "1", "--out", "campaign"),
+    "sim": ("sim", "--seeds", "900", "-j", "2"),
+    "sim-1": ("sim", "--seeds", "900", "-j", "1"),
+    "debug": ("debug", "long"),
+    "explain": ("explain", "failing"),
+    "replay": ("replay", "long", "--times", "50"),
+}
+LINES = ("interrupted: ", "interrupted after ", "interrupted before ", "interrupted; ")
+MOMENTS = [pytest.param(n, marks=pytest.mark.power if n > 1 else ()) for n in range(20)]
+
+
+def environ(folder: Path) -> dict[str, str]:
+    return {**os.environ, "XDG_STATE_HOME": str(folder / "state"), "NO_COLOR": "1"}
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a campaign, a long simulated run, and one with a violation."""
+    folder = tmp_path_factory.mktemp("here")
+    (folder / "campaign.toml").write_text(CAMPAIGN)
+    for name, words in (("long", ("--time", "200s", "--seed", "1")), ("failing", FAILS)):
+        words = ("run", "--backend", "sim", *words, "--out", f"runs-{name}")
+        done = subprocess.run(
+            [sys.executable, "-m", "holdfast", *words],
+            cwd=folder,
+            env=environ(folder),
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode in ((1,) if name == "failing" else (0, 3)), done.stdout + done.stderr
+        (folder / name).symlink_to((folder / f"runs-{name}" / "latest").resolve())
+    return folder
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_interrupt_is_one_line(here: Path, command: str, moment: int) -> None:
+    """To the whole group of processes, as a terminal sends it; a debugger's prompt too."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "holdfast", *COMMANDS[command]],
+        cwd=here,
+        env=environ(here),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+        # As at a terminal: whoever runs the tests in the background has it ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    try:
+        loaded = f"/proc/{process.pid}/maps"
+        aborted.wait_for(
+            lambda: "msgspec" in Path(loaded).read_text() or process.poll() is not None,
+            60,
+            "the command does not begin",
+        )
+        after = stream(moment, f"interrupt of {command}").uniform(0, 3.0)
+        over = aborted.until(after)
+        aborted.wait_for(lambda: over() or process.poll() is not None, 10, "no time")
+        ended = process.poll() is not None
+        os.killpg(process.pid, signal.SIGINT) if not ended else None
+        output, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.communicate()
+    assert not [word for word in ("ignored", "Traceback", "coroutine") if word in output], output
+    if not ended:
+        # Python ends itself by the signal if it came inside exec(), as of a dataclass: 130 to a shell.
+        assert process.returncode in (130, -signal.SIGINT), output
+        lines = [line.removeprefix("holdfast: ") for line in output.splitlines()]
+        said = [line for line in lines if line.startswith(LINES) or "; interrupted: " in line]
+        assert len(said) == 1, output
