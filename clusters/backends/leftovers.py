@@ -60,11 +60,45 @@ def find(label: str = "") -> list[Leftover]:
         if label:
             raise
         of_engine = []
-    # A disk is detached when the last process that has it mounted is gone.
-    found = [
-        *of_processes(notes), *of_engine, *_of_groups(notes), *_of_disks(notes), *_of_hosts(notes)
-    ]  # fmt: skip
+    found = [*_of_host(notes, of_engine), *_of_hosts(notes)]
     return [one for one in found if not label or one.label == label]
+
+
+def _of_host(notes: Sequence[registry.Noted], of_engine: Iterable[Leftover]) -> list[Leftover]:
+    """Leftovers on this host. A disk is detached when the last process that mounts it is gone."""
+    return [*of_processes(notes), *of_engine, *_of_groups(notes), *_of_disks(notes)]
+
+
+def sweep() -> tuple[list[Leftover], list[str]]:
+    """Removes what this user's killed runs left on this host, and their notes: before the next run.
+
+    Returns what was removed, and why something was not.
+    Only runs with a note: whatever else has no driver is left to `holdfast doctor`.
+    """
+    notes = registry.noted()
+    killed = {run.label: run for run in notes if run.died_here}
+    if not killed:
+        return [], []
+    of_engine, asked = list[Leftover](), True
+    try:
+        of_engine += _of_engine(notes, QUICK_S)
+    except EnvironmentFailed:
+        asked = False
+    removed, problems = [], []
+    for one in _of_host(notes, of_engine):
+        if one.label not in killed:
+            continue
+        try:
+            clean(one)
+            removed.append(one)
+        except EnvironmentFailed as error:
+            problems.append(f"{one.kind} {one.text} of run {one.label}: {error}")
+            killed.pop(one.label)
+    for run in killed.values() if asked else ():
+        # One on hosts is kept until they have been looked at: `_of_hosts`.
+        if ssh.hosts_of(Path(run.run_dir)) is None:
+            registry.forget(run.run_id)
+    return removed, problems
 
 
 def clean_run(label: str) -> list[str]:
@@ -166,7 +200,10 @@ def _of_engine(notes: Sequence[registry.Noted], within_s: float) -> Iterable[Lef
 def _of_groups(notes: Sequence[registry.Noted]) -> Iterable[Leftover]:
     """Control groups of memory of ended runs."""
     for label, path in memory_groups.find():
-        if registry.abandoned(label, "", notes):
+        living = any(run.alive for run in notes if run.label == label)
+        if registry.abandoned(label, "", notes) or (
+            not living and memory_groups.unowned(label, path)
+        ):
             yield Leftover(kind="control group", id=str(path), label=label, text=path.name)
 
 

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from holdfast.clusters.backends import processes
 from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.runs import registry
 
 ROOTS = (Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup"))
 """Where the groups of version 1 and 2 are."""
@@ -17,12 +19,23 @@ WITHIN_S, POLL_S = 2.0, 0.01
 
 
 def find() -> Iterator[tuple[str, Path]]:
-    """The label of the run that made it, and the folder of each group."""
+    """The label of the run that made it, and the folder of each group, which ends in the fault
+    agent's pid and a number."""
     root = next((root for root in ROOTS if (root / "cgroup.procs").is_file()), None)
     for path in sorted(root.rglob(f"{PREFIX}*-*-*")) if root else ():
         label, _, _ = path.name.removeprefix(PREFIX).rsplit("-", 2)
         if path.is_dir():
             yield label, path
+
+
+def unowned(label: str, path: Path) -> bool:
+    """Whether the fault agent that made a group is gone, and all processes that were in it."""
+    _, pid, _ = path.name.rsplit("-", 2)
+    with suppress(OSError):
+        empty = not (path / "cgroup.procs").read_text().split()
+        owner = processes.environ(int(pid)).get(registry.RUN_VARIABLE) if pid.isdecimal() else label
+        return empty and owner != label
+    return False
 
 
 def remove(path: Path) -> None:

@@ -19,18 +19,27 @@ DRIVER_VARIABLE = "HOLDFAST_DRIVER"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Noted:
-    """A run as registered by its driver. `started` is in clock ticks since the host booted."""
+    """A run as registered by its driver. `started` is in clock ticks since the host booted.
+
+    namespace   the driver's pid namespace; 0: noted by an older version
+    """
 
     run_id: str
     pid: int
     started: int
     run_dir: str
     label: str
+    namespace: int = 0
 
     @property
     def alive(self) -> bool:
         """Whether the driver that wrote the note is still the process of that pid."""
         return started(self.pid) == self.started
+
+    @property
+    def died_here(self) -> bool:
+        """Whether the driver was seen in our pid namespace, and has exited without `forget`."""
+        return self.namespace == _pid_namespace() and not self.alive
 
 
 def folder() -> Path:
@@ -42,7 +51,14 @@ def folder() -> Path:
 def note(run_id: str, *, run_dir: Path, label: str) -> Path:
     """Registers the calling process as the driver of this run; returns the file of the note."""
     own = os.getpid()
-    noted = Noted(run_id=run_id, pid=own, started=started(own), run_dir=str(run_dir), label=label)
+    noted = Noted(
+        run_id=run_id,
+        pid=own,
+        started=started(own),
+        run_dir=str(run_dir),
+        label=label,
+        namespace=_pid_namespace(),
+    )
     place = folder()
     place.mkdir(parents=True, exist_ok=True)
     path = place / f"{run_id}.json"
@@ -71,6 +87,7 @@ def noted() -> list[Noted]:
                     started=int(content["started"]),
                     run_dir=str(content["run_dir"]),
                     label=str(content["label"]),
+                    namespace=int(content.get("namespace", 0)),
                 )
             )
         except (OSError, ValueError, KeyError, TypeError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from typing import cast
 import docker
 import pytest
 
-from holdfast.clusters.backends import leftovers
+from holdfast.clusters.backends import leftovers, memory_groups
 from holdfast.clusters.backends.docker import engine
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.runs import registry
@@ -146,3 +147,84 @@ def test_an_engine_that_does_not_answer_is_no_clean_run(monkeypatch: pytest.Monk
     monkeypatch.setattr(engine, "in_plain_words", silent)
     assert leftovers.clean_run("run") == ["docker: no engine answers"]
     assert leftovers.find() is not None
+
+
+def killed_run(run_dir: Path, label: str, **changes: object) -> Path:
+    """The note of a run whose driver is gone."""
+    path = registry.note(label, run_dir=run_dir, label=label)
+    path.write_text(json.dumps({**json.loads(path.read_text()), "pid": 2**22 + 1, **changes}))
+    return path
+
+
+@pytest.mark.parametrize("stray", [LEFT], indirect=True)
+def test_a_sweep_removes_what_a_noted_run_left_and_its_note(
+    stray: subprocess.Popen[bytes], tmp_path: Path
+) -> None:
+    note = killed_run(tmp_path, "stray")
+    removed, problems = leftovers.sweep()
+    assert ([one.id for one in removed], problems) == ([str(stray.pid)], [])
+    assert stray.wait(5) == -9
+    assert not note.exists()
+
+
+@pytest.mark.parametrize("stray", [LEFT], indirect=True)
+def test_a_sweep_keeps_to_runs_with_a_note_of_this_user(stray: subprocess.Popen[bytes]) -> None:
+    assert leftovers.sweep() == ([], [])
+    assert stray.poll() is None
+
+
+@pytest.mark.parametrize("stray", [registry.environ("living")], indirect=True)
+def test_a_sweep_touches_nothing_of_a_living_run_or_of_another_pid_namespace(
+    stray: subprocess.Popen[bytes], tmp_path: Path
+) -> None:
+    notes = [
+        registry.note("living", run_dir=tmp_path, label="living"),
+        killed_run(tmp_path, "elsewhere", namespace=7),
+        killed_run(tmp_path, "older", namespace=0),
+    ]
+    assert leftovers.sweep() == ([], [])
+    assert stray.poll() is None
+    assert all(note.exists() for note in notes)
+
+
+def test_a_note_is_kept_where_the_engine_did_not_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its containers may be there."""
+
+    def silent(*args: object) -> None:
+        raise EnvironmentFailed("docker: no engine answers")
+
+    monkeypatch.setattr(engine, "precheck", lambda: None)
+    monkeypatch.setattr(engine, "in_plain_words", silent)
+    note = killed_run(tmp_path, "contained")
+    assert leftovers.sweep() == ([], [])
+    assert note.exists()
+
+
+def test_a_refusal_is_told_and_keeps_the_note(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(leftover: leftovers.Leftover) -> None:
+        raise EnvironmentFailed("busy")
+
+    left = leftovers.Leftover(kind="network", id="1", label="kept", text="kept")
+    monkeypatch.setattr(leftovers, "_of_engine", lambda notes, within_s: [left])
+    monkeypatch.setattr(leftovers, "clean", refuse)
+    note = killed_run(tmp_path, "kept")
+    assert leftovers.sweep() == ([], ["network kept of run kept: busy"])
+    assert note.exists()
+
+
+@pytest.mark.parametrize("living", [True, False])
+@pytest.mark.parametrize("stray", [registry.environ("owned")], indirect=True)
+def test_a_group_is_left_if_its_agent_and_its_processes_are_gone(
+    stray: subprocess.Popen[bytes], tmp_path: Path, living: bool
+) -> None:
+    """Told without a note, by the pid in its name."""
+    path = tmp_path / f"{memory_groups.PREFIX}owned-{stray.pid if living else 2**22 + 1}-1"
+    path.mkdir()
+    (path / "cgroup.procs").write_text("")
+    assert memory_groups.unowned("owned", path) is not living
+    (path / "cgroup.procs").write_text(f"{os.getpid()}\n")
+    assert not memory_groups.unowned("owned", path)

@@ -95,7 +95,8 @@ def test_an_interrupt_is_one_line(here: Path, command: str, moment: int) -> None
         process.communicate()
     assert not [word for word in ("ignored", "Traceback", "coroutine") if word in output], output
     if not ended:
-        # Python ends itself by the signal if it came inside exec(), as of a dataclass: 130 to a shell.
+        # Python ends itself by the signal if it came inside exec(), as of a dataclass: to a shell
+        # that is 130 too.
         assert process.returncode in (130, -signal.SIGINT), output
         lines = [line.removeprefix("holdfast: ") for line in output.splitlines()]
         said = [line for line in lines if line.startswith(LINES) or "; interrupted: " in line]

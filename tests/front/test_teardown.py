@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.clusters.backends import memory_groups
 from holdfast.clusters.backends.docker import engine
 from holdfast.harness.runs import journal
 from holdfast.harness.runs.directory import RunDir
@@ -61,6 +63,7 @@ def said(folder: Path) -> str:
     return (folder / "said").read_text()
 
 
+SWEEPS = [pytest.param(n, marks=pytest.mark.power if n else ()) for n in range(20)]
 BACKENDS = ["local", pytest.param("docker", marks=pytest.mark.docker)]
 
 
@@ -173,3 +176,61 @@ def driver_of(pid: int) -> list[bytes]:
         with suppress(OSError):
             lines.append(Path(f"/proc/{child}/cmdline").read_bytes())
     return [line for line in lines if b"holdfast.harness.driver.run" in line]
+
+
+@pytest.mark.parametrize("seed", SWEEPS)
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_the_next_run_removes_what_a_killed_command_and_driver_left(
+    tmp_path: Path, backend: str, seed: int
+) -> None:
+    """And a control group of it that nothing is in, and its note; of a living run nothing."""
+    (tmp_path / "living").mkdir()
+    living = started(tmp_path / "living", backend, 31)
+    run = started(tmp_path, backend, seed)
+    group = group_of(run.run_dir.name, run.driver)
+    notes = tmp_path / "state" / "holdfast" / "registry"
+    try:
+        # The state of both is the same user's.
+        shutil.copy(note_of(living), notes)
+        aborted.wait_for(aborted.until(seed / 10), 5, "time does not pass")
+        aborted.kill(run, "both")
+        run.process.wait(10)
+        kept = {thing for thing in left_of(living.run_dir) if isinstance(thing, str)}
+        words = ["run", "--backend", backend, "--time", "1s", "--out", "runs", "--seed", "1"]
+        done = subprocess.run(
+            [sys.executable, "-m", "holdfast", *words],
+            cwd=tmp_path,
+            env=run.env,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode in (0, 3), done.stderr
+        assert left_of(run.run_dir) == []
+        assert not group.is_dir()
+        assert [note.stem for note in notes.glob("*.json")] == [living.run_dir.name]
+        assert f"of killed runs: {run.run_dir.name}" in done.stderr
+        assert living.process.poll() is None
+        assert {*left_of(living.run_dir)} >= kept
+    finally:
+        for one in (living, run):
+            one.process.send_signal(signal.SIGINT)
+            one.process.wait(60)
+        if group.is_dir():
+            group.rmdir()
+
+
+def note_of(run: aborted.Started) -> Path:
+    (path,) = Path(run.env["XDG_STATE_HOME"]).glob(f"holdfast/registry/{run.run_dir.name}.json")
+    return path
+
+
+def group_of(label: str, pid: int) -> Path:
+    """A control group as a fault agent makes it for a limit of memory, left without a process."""
+    needs.root()
+    root = next((root for root in memory_groups.ROOTS if (root / "cgroup.procs").is_file()), None)
+    needs.unless(None if root else "needs control groups of memory")
+    assert root is not None
+    path = root / f"{memory_groups.PREFIX}{label}-{pid}-1"
+    path.mkdir()
+    return path

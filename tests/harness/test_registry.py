@@ -22,7 +22,7 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_noted_run_is_alive_until_it_is_forgotten(tmp_path: Path) -> None:
     path = registry.note("run-1", run_dir=tmp_path, label="holdfast-1")
     assert path == tmp_path / "holdfast" / "registry" / "run-1.json"
-    assert set(json.loads(path.read_text())) == {"pid", "started", "run_dir", "label"}
+    assert set(json.loads(path.read_text())) == {"pid", "started", "run_dir", "label", "namespace"}
     (run,) = registry.noted()
     assert run.alive
     assert (run.run_id, run.pid, run.label) == ("run-1", os.getpid(), "holdfast-1")

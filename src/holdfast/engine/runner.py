@@ -37,6 +37,7 @@ from holdfast.harness.verdicts.judged import Judged, Verified
 from holdfast.harness.verification.orders import FILE as ORDERS
 from holdfast.planning import capacity, prepare
 from holdfast.planning.resolve import Prepared
+from holdfast.reports.text.formatting import count
 
 if TYPE_CHECKING:
     from holdfast.engine.live_verdicts import Violation
@@ -206,6 +207,7 @@ def execute(run: RunDir, show: Show, told: Callable[[Violation], bool] | None = 
         ):
             load(manifest.entries.backend)(manifest, show).keep(run)
         return
+    _sweep()
     own_disks = {"disks": True} if manifest.options.disk_bytes else {}
     prefix = load(row.prefix)(**own_disks) if row.prefix else []
     argv = [*prefix, sys.executable, "-P", "-m", "holdfast.harness.driver.run", str(run.path)]
@@ -308,6 +310,23 @@ def _environment(run: RunDir) -> dict[str, str]:
     if run.own.is_dir():
         paths.insert(0, str(run.own))
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+
+
+def _sweep() -> None:
+    """Removes what earlier runs left that were killed together with their command."""
+    from holdfast.clusters.backends import leftovers
+
+    removed, problems = leftovers.sweep()
+    if removed:
+        runs = ", ".join(dict.fromkeys(one.label for one in removed))
+        click.echo(
+            f"note: removed {count(len(removed), 'leftover')} of killed runs: {runs}", err=True
+        )
+    for problem in problems:
+        click.echo(
+            f"note: left of a killed run: {problem}; remove it with holdfast doctor --clean",
+            err=True,
+        )
 
 
 def _clean_up(label: str) -> None:
