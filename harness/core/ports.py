@@ -244,6 +244,15 @@ class Exits(Protocol):
         ...
 
 
+@runtime_checkable
+class OnService(Protocol):
+    """A backend whose nodes depend on a service of the host, which may die during a run."""
+
+    async def service_failure(self) -> str:
+        """Why that service does not respond, and what to do; "" if it does. Within seconds."""
+        ...
+
+
 class System(Protocol):
     """A lock service under test, as the driver sees it.
 

@@ -23,6 +23,7 @@ from holdfast.harness.core.ports import (
     Hosting,
     Leader,
     Node,
+    OnService,
     Place,
     StartsSlowly,
     System,
@@ -155,6 +156,7 @@ class Cluster:
 
         async def ready(node: Node) -> bool:
             if not self.alive(node.name):
+                await self.require_service()
                 raise EnvironmentFailed(self.exit_message(node.name))
             return await self.system.ready(node, options)
 
@@ -185,6 +187,7 @@ class Cluster:
         except EnvironmentFailed as refused:
             if self.alive(name):
                 raise
+            await self.require_service()
             raise EnvironmentFailed(self.exit_message(name)) from refused
 
     async def adopt(self, name: str, agent: Agent) -> None:
@@ -237,6 +240,13 @@ class Cluster:
             return ()
         names = [node.name for node in self.nodes]
         return [name for name in names if name not in resting and not self.alive(name)]
+
+    async def require_service(self) -> None:
+        """EnvironmentFailed if a service that the backend depends on is gone; asked before a node
+        is blamed for its exit."""
+        why = await self.backend.service_failure() if isinstance(self.backend, OnService) else ""
+        if why:
+            raise EnvironmentFailed(why)
 
     def exit_message(self, name: str) -> str:
         """One sentence about a process that exited unexpectedly, with its last log line."""

@@ -296,6 +296,7 @@ class Run:
                 writer = cluster.running[name].writer
                 self.problems.append(f"{writer} was not {word} within {within_ns // SECOND} s")
             elif state == segments.READY and not self._reached(cluster, name, state):
+                await cluster.require_service()
                 raise EnvironmentFailed(cluster.exit_message(name))
 
     async def _until(self, condition: Callable[[], bool], within_ns: int) -> bool:
@@ -339,10 +340,12 @@ class Run:
             except AgentLost:
                 raise
             except EnvironmentFailed as error:
+                await cluster.require_service()
                 self._reported.append(writer)
                 self.problems.append(str(error))
         elif self._state(writer) != segments.DONE and writer not in self._reported:
             self._reported.append(writer)
+            await cluster.require_service()
             self.problems.append(cluster.exit_message(name))
             if self._ends_with_client and name[0] in "cp":
                 self._broken.set()

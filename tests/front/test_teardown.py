@@ -8,13 +8,14 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from holdfast.clusters.backends import memory_groups
+from holdfast.clusters.backends import memory_groups, processes
 from holdfast.clusters.backends.docker import engine
 from holdfast.harness.runs import journal
 from holdfast.harness.runs.directory import RunDir
@@ -185,7 +186,9 @@ def test_the_next_run_removes_what_a_killed_command_and_driver_left(
 ) -> None:
     """And a control group of it that nothing is in, and its note; of a living run nothing."""
     (tmp_path / "living").mkdir()
-    living = started(tmp_path / "living", backend, 31)
+    needs.engine() if backend == "docker" else needs.namespaces()
+    # Longer than all that follows: it must not be at its own end by then.
+    living = aborted.start(tmp_path / "living", backend, 31, ["--time", "300s"])
     run = started(tmp_path, backend, seed)
     group = group_of(run.run_dir.name, run.driver)
     notes = tmp_path / "state" / "holdfast" / "registry"
@@ -234,3 +237,59 @@ def group_of(label: str, pid: int) -> Path:
     path = root / f"{memory_groups.PREFIX}{label}-{pid}-1"
     path.mkdir()
     return path
+
+
+PROXY = """
+import asyncio, sys
+async def pipe(source, sink):
+    try:
+        while data := await source.read(65536):
+            sink.write(data)
+            await sink.drain()
+        sink.write_eof()
+    except OSError:
+        pass
+async def serve(reader, writer):
+    there, here = await asyncio.open_unix_connection(sys.argv[2])
+    await asyncio.gather(pipe(reader, here), pipe(there, writer))
+    writer.close()
+async def main():
+    async with await asyncio.start_unix_server(serve, sys.argv[1]) as server:
+        print("ready", flush=True)
+        await server.serve_forever()
+asyncio.run(main())
+"""
+"""Stands before the engine, so that it can be killed: the engine of this host is everybody's."""
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("seed", SWEEPS)
+def test_an_engine_that_dies_ends_the_run_at_once_and_no_node_is_blamed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """With it die the processes in its containers, as with the service that it is."""
+    needs.engine()
+    path = tmp_path / "engine.sock"
+    words = [sys.executable, "-c", PROXY, str(path), engine.url().removeprefix("unix://")]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as proxy:
+        assert proxy.stdout is not None and proxy.stdout.readline() == "ready\n"
+        with monkeypatch.context() as context:
+            context.setenv("DOCKER_HOST", f"unix://{path}")
+            run = aborted.start(tmp_path, "docker", seed, faults="pause:target=client")
+        try:
+            aborted.wait_for(aborted.until(seed / 10), 5, "time does not pass")
+            proxy.kill()
+            proxy.wait(10)
+            processes.kill({*aborted.processes_of(run.run_dir)} - {agent_of(run.run_dir)})
+            begun = time.monotonic()
+            assert run.process.wait(END_WITHIN_S) == 4
+            assert time.monotonic() - begun < 20, "without the rest of the run"
+            text = " ".join(said(tmp_path).split())
+            assert "container engine" in text and "holdfast doctor --clean" in text
+            assert "exited unexpectedly" not in text
+        finally:
+            run.process.kill()
+            run.process.wait()
+            del run.env["DOCKER_HOST"]
+            aborted.doctor(run, "--clean")
+        assert left_of(run.run_dir) == []

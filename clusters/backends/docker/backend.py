@@ -171,6 +171,10 @@ class DockerBackend:
         """All nodes; all nodes see them under the same addresses."""
         return list(self._nodes)
 
+    async def service_failure(self) -> str:
+        """Why the engine does not respond, "" if it does."""
+        return await asyncio.to_thread(engine.silent, QUICK_S)
+
     async def close(self) -> None:
         """Removes everything with the labels of the run, also after an incomplete `open`."""
         if self._lock < 0:

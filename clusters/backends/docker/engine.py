@@ -87,6 +87,18 @@ def connect(timeout_s: float) -> docker.DockerClient:
         raise EnvironmentFailed(f"docker: no engine at {url()}; {HINT}") from refused
 
 
+def silent(within_s: float) -> str:
+    """Why the engine does not respond within this time, and what is left then; "" if it does."""
+    try:
+        in_plain_words(lambda: connect(within_s).ping())
+    except EnvironmentFailed as error:
+        return (
+            f"the container engine at {url()} does not respond: {error}; start it, then remove what"
+            " the run left with `holdfast doctor --clean`"
+        )
+    return ""
+
+
 def in_plain_words(work: Callable[..., Result], *args: object) -> Result:
     """Calls `work(*args)`; raises errors of the engine as EnvironmentFailed."""
     try:

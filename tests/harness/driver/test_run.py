@@ -270,6 +270,56 @@ def test_what_exits_before_it_is_ready_ends_the_deployment(driven: Driven) -> No
     assert driven.stages() == ["deploy"]
 
 
+class WithoutItsService(Hosted):
+    """A backend whose service dies together with its nodes."""
+
+    asked = 0
+
+    async def service_failure(self) -> str:
+        self.asked += 1
+        dead = any(process.poll() is not None for process in self.processes.values())
+        return "the engine does not respond; see doctor" if dead else ""
+
+
+def on_service(driven: Driven) -> WithoutItsService:
+    driven.machine = machine = WithoutItsService(driven.machine.folder)
+    driven.records = Recorded(machine)
+    many_looks(driven)
+    return machine
+
+
+@pytest.mark.parametrize("stage", ["deploy", "run", "probe"])
+def test_a_node_is_not_blamed_for_the_end_of_the_service_that_it_depends_on(
+    driven: Driven, stage: str
+) -> None:
+    """The run ends at once, with the reason on record."""
+    on_service(driven)
+    if stage == "deploy":
+        driven.records.at_most = {"c2": OPENED}
+        driven.records.looks = [lambda: driven.machine.kill("c2")]
+    else:
+        driven.on = {stage: exits(driven, "n1")}
+    with pytest.raises(EnvironmentFailed, match="the engine does not respond; see"):
+        driven.execute()
+    marks = driven.records.marks()
+    assert marks["failed"].reason == "the engine does not respond; see doctor"
+    assert "end" not in marks
+
+
+def test_a_node_is_blamed_where_the_service_responds(
+    driven: Driven, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def well(machine: WithoutItsService) -> str:
+        machine.asked += 1
+        return ""
+
+    monkeypatch.setattr(WithoutItsService, "service_failure", well)
+    machine = on_service(driven)
+    driven.on = {"run": exits(driven, "n1")}
+    assert driven.execute().problems[0].startswith("n1 exited unexpectedly")
+    assert machine.asked == 1
+
+
 def exits(driven: Driven, name: str, state: int | None = None) -> Callable[[], None]:
     """Ends the process of a node, whose writer last told a state."""
 
