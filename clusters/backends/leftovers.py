@@ -1,5 +1,4 @@
-"""Finds and removes leftovers of runs without a driver: processes, containers, networks, control
-groups, disks, hosts.
+"""Finds and removes what runs without a driver left: on this host, in its engine, on their hosts.
 
 Containers and networks have their driver's mark as a label, processes in their environment; for a
 registered run also those count that work in its folder. A run over ssh names its hosts in its

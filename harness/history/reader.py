@@ -278,7 +278,7 @@ def load(directory: Path) -> Recording:
 
 def by_writer(directory: Path) -> dict[str, list[Header]]:
     """The segments of each writer, in order. UsageError if there are none, unless the run ended
-    during its deployment: then nobody had recorded anything yet."""
+    during its deployment, before any writer recorded anything."""
     found: dict[str, list[Header]] = {}
     for path in segment_files(directory):
         header = read_header(path)
