@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from itertools import repeat
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -274,16 +275,36 @@ class Run:
     def shares(self, a: int) -> bool:
         """Whether a client may hold a lock several times at once: it asked for re-entry, or for
         another mode or path besides."""
-        rows, process = self.rows, self.rows.process[a]
+        sharers = self.sharers()
+        return bool(sharers) and (self.rows.process[a], self._tree(self.rows.key[a])) in sharers
+
+    def owners(self, order: Sequence[int]) -> list[tuple[int, int]]:
+        """`owner` of each of several acquires, without a call for each where no client shares."""
+        clients = map(self.rows.process.__getitem__, order)
+        if self.bound == "connection":
+            return list(zip(clients, repeat(-1), strict=False))
+        if not self.sharers():
+            return list(zip(clients, order, strict=True))
+        return [self.owner(at) for at in order]
+
+    def sharers(self) -> set[tuple[int, str]]:
+        """The clients that `shares` is about, each with the tree of its locks."""
         if self._sharers is None:
-            self._sharers, locks = set(), dict[tuple[int, str], int]()
+            rows, self._sharers, locks = self.rows, set(), dict[tuple[int, str], int]()
+            asked = [at for at in rows.of_kinds(*ASKS) if rows.status[at]]
+            plain = not any(map(rows.mode.__getitem__, asked))
+            plain &= not any(map((1).__and__, map(rows.op.__getitem__, asked)))
+            names = (rows.strings[key] for key in set(map(rows.key.__getitem__, asked)))
+            trees = self.promises.get("subtrees") and any(name.startswith("/") for name in names)
+            if plain and not trees:
+                return self._sharers
             self._rooted = any(rows.strings[key] == "/" for key in self.asks())
             for at in (at for asks in self.asks().values() for at in asks):
                 name = (rows.process[at], self._tree(rows.key[at]))
                 other = locks.setdefault(name, rows.key[at]) != rows.key[at]
                 if rows.op[at] & 1 or rows.mode[at] != EXCLUSIVE or other:
                     self._sharers.add(name)
-        return bool(self._sharers) and (process, self._tree(rows.key[a])) in self._sharers
+        return self._sharers
 
     def _tree(self, key: int) -> str:
         """The name of all locks that may exclude this one, directly or by others between them."""

@@ -147,15 +147,15 @@ class Orders:
     def _tokens(self, order: Sequence[int]) -> str:
         """Tokens never decrease, and two conflicting grants never share one."""
         rows, last = self._run.rows, -1
-        owner_of, modes, keys = self._run.owner, rows.mode, rows.key
+        owners, modes, keys = self._run.owners(order), rows.mode, rows.key
         same: dict[tuple[tuple[int, int], int, int], int] = {}
         again = self._conditions.anew
         if {SHARED, PERMITS} <= {rows.mode[at] for at in order}:
             return "a lock is both a semaphore and shared"
-        for at, token in zip(order, self._token_of(order), strict=True):
+        for at, token, owner in zip(order, self._token_of(order), owners, strict=True):
             if token < last:
                 return f"token {token} comes after {last}"
-            mine = (owner_of(at), modes[at], keys[at])
+            mine = (owner, modes[at], keys[at])
             if token > last:
                 same = {mine: at}
             elif any(self._exclude(at, other) for other in same.values()):
@@ -219,7 +219,7 @@ class Orders:
 
     def _walk(self, order: Sequence[int], far: Sequence[int], told: Sequence[int]) -> str:
         rows, slack = self._run.rows, self._run.slack_ns
-        t_inv, modes, owner_of = rows.t_inv, rows.mode, self._run.owner
+        t_inv, modes, owners = rows.t_inv, rows.mode, self._run.owners(order)
         # As if each hold excluded every other one: where that fits, less does.
         ends = chain((0,), (until - slack for until in far))
         begins = accumulate(map(max, map(t_inv.__getitem__, order), ends), max)
@@ -228,8 +228,8 @@ class Orders:
         # Per mode of holds the latest end, its owner, and the latest end of another owner.
         latest = {True: (0, NOBODY, 0), False: (0, NOBODY, 0)}
         both = BOTH if any(map(modes.__getitem__, order)) else (True,)
-        for at, until, known in zip(order, far, told, strict=True):
-            mode, owner, begin = modes[at], owner_of(at), t_inv[at]
+        for at, until, known, owner in zip(order, far, told, owners, strict=True):
+            mode, begin = modes[at], t_inv[at]
             for alone in both if mode == EXCLUSIVE else (True,):
                 end, who, other = latest[alone]
                 if who == owner:
