@@ -55,6 +55,10 @@ CHANCE = {"random", "randrange", "randint", "choice", "choices", "sample", "shuf
 
 EXCUSED = {
     (
+        "clusters/backends/sim/interrupts.py",
+        "threading",
+    ): "whether ^C of the person at the terminal arrives in this thread",
+    (
         "clusters/backends/sim/forbidden_calls.py",
         "threading",
     ): "tells its own thread from those of the process",
