@@ -1,16 +1,16 @@
 """Strokes: the times at which a fault can have taken from servers what they had acknowledged.
 
-What a minority of the servers forgets, the others still know. So a kill, a power loss or an
-operation is a stroke only if it struck the one server that decides, the leader, or a majority.
+What a minority of the servers forgets, the others still know. So a kill or a
+power loss of some of them can take something only from one that decides alone, a leader, or a
+majority. While a minority is down, the others have to agree without it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from holdfast.checkers.facts.fault_windows import servers_struck
-from holdfast.checkers.facts.power_losses import OPERATED
 from holdfast.harness.core.case import Case, Window
 
 
@@ -31,10 +31,7 @@ def of_deciders(case: Case, windows: Sequence[Window]) -> list[Stroke]:
     """Strokes at so many servers that the others cannot decide: the only one, or a majority."""
     servers = int(case.options.get("servers", "0"))
     return [
-        stroke
-        for window in windows
-        if 2 * len(servers_struck(case, window)) > servers
-        for stroke in _times(window)
+        _stroke(window) for window in windows if 2 * len(servers_struck(case, window)) > servers
     ]
 
 
@@ -42,10 +39,9 @@ def of_leaders(case: Case, windows: Sequence[Window]) -> list[Stroke]:
     """Strokes at the leader and too few others to stop the rest: another server decides next."""
     servers = int(case.options.get("servers", "0"))
     return [
-        stroke
+        _stroke(window)
         for window in windows
         if window.leader in (struck := servers_struck(case, window)) and 2 * len(struck) < servers
-        for stroke in _times(window)
     ]
 
 
@@ -54,18 +50,12 @@ def of_minorities(case: Case, windows: Sequence[Window]) -> list[Stroke]:
     go on, and have to agree without them."""
     servers = int(case.options.get("servers", "0"))
     return [
-        Stroke(window, window.from_ns, window.to_ns)
+        _stroke(window)
         for window in windows
         if 0 < 2 * len(struck := servers_struck(case, window)) < servers
         if window.leader not in struck
     ]
 
 
-def _times(window: Window) -> Iterator[Stroke]:
-    """A forced failover is two strokes: the promotion, and the return of the former leader."""
-    operated = [window.evidence.get(name) for name in OPERATED if window.traits.operates]
-    for span in operated:
-        if isinstance(span, list) and len(span) == 2 and all(type(t) is int for t in span):
-            yield Stroke(window, int(str(span[0])), int(str(span[1])))
-    if not any(operated):
-        yield Stroke(window, window.from_ns, window.to_ns)
+def _stroke(window: Window) -> Stroke:
+    return Stroke(window, window.from_ns, window.to_ns)

@@ -151,7 +151,7 @@ def judged_of(
         aside=aside,
         faults=tuple(_fault(window) for window in case.windows),
         promises=manifest.promises,
-        remedy=opportunities.remedy(plan, rows, verdicts) if exit_code == 3 else "",
+        remedy=opportunities.remedy(plan, rows, verdicts),
     )
 
 

@@ -31,22 +31,29 @@ def shown(case: Case, under: Under) -> tuple[Opportunities, ...]:
 
 
 def remedy(plan: Plan, rows: Sequence[Judgement], verdicts: Sequence[PropertyVerdict]) -> str:
-    """The command of a plan that exercises the promised properties which are UNKNOWN, "" if no
-    change of the plan is known to."""
-    counted = {row.property: row for row in rows if row.promised}
-    asked = [one for one in verdicts if one.property in counted]
-    changes = [change for one in asked if one.verdict is Verdict.UNKNOWN for change in one.changes]
-    missing = any(counted[one.property].not_exercised() for one in asked)
+    """The command of a plan that exercises what was missing: needs and opportunities of promised
+    properties, else the opportunities of those that are not promised; "" if no change is known."""
+    promised = {row.property for row in rows if row.promised}
+    kept = [one for one in verdicts if one.property in promised]
+    changes = [change for one in kept if one.verdict is Verdict.UNKNOWN for change in one.changes]
+    missing = [seen for one in kept for seen in _wanted(one, lacking=True)]
     if not changes and not missing:
-        return ""
+        kept = [one for one in verdicts if any(_wanted(one, lacking=True))]
     # The rows that had an opportunity this time must have one in the next run as well.
-    changes += [seen.change for one in asked for seen in _wanted(one)]
+    changes += [seen.change for one in kept for seen in _wanted(one)]
     once = [one for n, one in enumerate(changes) if one not in changes[:n]]
     return run_command(changed(plan, once)) if once else ""
 
 
-def _wanted(verdict: PropertyVerdict) -> Iterator[Seen]:
-    """The rows that each kind of fault needs: those that it staged, else the first."""
+def _wanted(verdict: PropertyVerdict, lacking: bool = False) -> Iterator[Seen]:
+    """The rows that each kind of fault needs: those that it staged, else the first.
+
+    lacking   only those without an opportunity, of kinds that are UNKNOWN
+    """
     for under in verdict.under.values():
         every = list(under.seen.values())
-        yield from [seen for seen in every if seen.staged] or every[:1]
+        needed = [seen for seen in every if seen.staged] or every[:1]
+        if not lacking:
+            yield from needed
+        elif under.verdict is Verdict.UNKNOWN:
+            yield from (seen for seen in needed if not seen.count)

@@ -153,7 +153,7 @@ def test_tokens_after_a_crash() -> None:
     assert renumbered(asked, asked.windows, of_deciders, NAMES).count == 0
 
 
-def test_power_and_operations_are_strokes_at_the_times_of_their_evidence() -> None:
+def test_a_power_loss_is_a_stroke() -> None:
     power = disk_fault(3, 4)
     assert seen(BEFORE + "1a?@5 1a-@6", power).count == 1
 
