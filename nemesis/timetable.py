@@ -66,11 +66,12 @@ def slots(
 def _straddling(
     rng: random.Random, lease: int, every_ns: int, span_ns: int
 ) -> list[tuple[int, int]]:
-    """One fault per period: short and long ones in turn, none longer than a third of the run."""
-    most_ns = min(every_ns * 2 // 3, max(span_ns // 3, 1))
+    """One fault per period, two short ones and two long ones in turn, none longer than a third of the
+    run. A kind that has its targets in turn, too, strikes the first two of them for a short time."""
+    most_ns = min(every_ns * 3 // 5, max(span_ns // 3, 1))
     sampled = []
     for n in range(span_ns // every_ns):
-        low, high = LONG if n % 2 else SHORT
+        low, high = LONG if n % 4 > 1 else SHORT
         for_ns = min(most_ns, int(lease * rng.uniform(low, high)))
         quiet_ns = every_ns - for_ns
         at_ns = n * every_ns + rng.randint(quiet_ns // 5, quiet_ns * 4 // 5)
