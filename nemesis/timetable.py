@@ -66,8 +66,8 @@ def slots(
 def _straddling(
     rng: random.Random, lease: int, every_ns: int, span_ns: int
 ) -> list[tuple[int, int]]:
-    """One fault per period, two short ones and two long ones in turn, none longer than a third of the
-    run. A kind that has its targets in turn, too, strikes the first two of them for a short time."""
+    """One fault per period, two short ones and two long ones in turn, none longer than a third of
+    the run. A kind with targets in turn so strikes the first two of them for a short time."""
     most_ns = min(every_ns * 3 // 5, max(span_ns // 3, 1))
     sampled = []
     for n in range(span_ns // every_ns):

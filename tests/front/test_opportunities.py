@@ -60,6 +60,27 @@ def test_no_seed_of_a_forgetful_lock_holds_under_long_kills() -> None:
         assert "left at most" in row.reason or "no lock was held" in row.reason
 
 
+@pytest.mark.parametrize(
+    "lock", ["--system single", "--system majority", "--system redlock --set persistence=none"]
+)
+def test_default_kills_show_what_a_lock_in_memory_forgets_and_only_at_opportunities(
+    lock: str,
+) -> None:
+    """Locks that lose their grants with their processes: most runs show it, and no run shows it
+    where the table saw no opportunity."""
+    words = shlex.split(f"{lock} --nemesis kill --time 30s")
+    runs = [simulated(*words, "--seed", str(seed)) for seed in range(200, 206)]
+    kinds = [
+        one.under["kill"]
+        for run in runs
+        for one in run.verdicts
+        if one.property in ("mutual-exclusion", "token-order") and "kill" in one.under
+    ]
+    violated = [one for one in kinds if one.verdict == "VIOLATED"]
+    assert len(violated) >= len(runs) // 2
+    assert all(any(row.count for row in one.opportunities) for one in violated)
+
+
 @pytest.mark.parametrize("system", ["single", "reference", "redlock"])
 def test_the_command_of_an_unknown_run_exercises_what_it_lacked(system: str) -> None:
     """The first runs lack what the table needs; of the commands that they name, as printed, at most
