@@ -13,6 +13,7 @@ import tokenize
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from tests.house import wall
 from tests.house.imports import ROOT, cycles, folder, loaded, modules, nodes
 
 ROOMS = ("harness", "checkers", "clusters", "nemesis", "workloads", "reports")
@@ -83,6 +84,12 @@ def figures() -> Iterator[tuple[str, object]]:
     for room in (*ROOMS, "front door"):
         yield f"imports between folders of {room}", len(arrows(room))
     yield "import cycles", len(cycles())
+    core = [module for module in modules() if wall.package_of(module) == "core"]
+    yield "modules of the core", len(core)
+    yield "lines of code of the core", sum(code_lines(modules()[module]) for module in core)
+    yield "imports from the core into packages", len(wall.arrows())
+    yield "imports inside functions, without doors", sum(wall.lazy_imports().values())
+    yield "most imports of a module of the core", wall.widest()
     yield "uses of Any", sum(names(inside, "Any") for inside in of.values())
     yield "uses of getattr", sum(names(inside, "getattr") for inside in of.values())
     elsewhere = [inside for m, inside in of.items() if room_of(m) != "nemesis"]

@@ -46,7 +46,7 @@ def folder(module: str) -> str:
 def loaded(module: str) -> frozenset[str]:
     """The modules that a module imports when it is loaded: not inside functions, not for types."""
     found = _at_once(tree(modules()[module]))
-    return frozenset(name for node in found for name in _targets(node) if name != module)
+    return frozenset(name for node in found for name in targets(node) if name != module)
 
 
 def _at_once(node: ast.AST) -> Iterator[ast.ImportFrom]:
@@ -59,7 +59,7 @@ def _at_once(node: ast.AST) -> Iterator[ast.ImportFrom]:
             yield from _at_once(child)
 
 
-def _targets(node: ast.ImportFrom) -> Iterator[str]:
+def targets(node: ast.ImportFrom) -> Iterator[str]:
     package, _, base = (node.module or "").partition(".")
     if package == "holdfast":
         for alias in node.names:

@@ -1,0 +1,104 @@
+"""The wall: imports from the core into the packages beside it. The list may only shrink.
+
+`wall.py` says which modules are the core. `python -m tests.house.figures` prints the numbers.
+"""
+
+from __future__ import annotations
+
+from tests.house import wall
+from tests.house.imports import modules
+
+ARROWS: dict[str, tuple[str, ...]] = {
+    "checkers.properties.applied_once": ("checkers.facts.legal_orders",),
+    "checkers.properties.mutual_exclusion": ("checkers.facts.legal_orders",),
+    "checkers.properties.no_expired_write": ("checkers.facts.legal_orders",),
+    "checkers.properties.no_lost_update": ("checkers.facts.legal_orders",),
+    "checkers.properties.no_stale_write": ("checkers.facts.legal_orders",),
+    "checkers.properties.token_order": ("checkers.facts.legal_orders",),
+    "clusters.backends.leftovers": (
+        "clusters.backends.docker.engine",
+        "clusters.backends.ssh.leftovers",
+    ),
+    "engine.checkers": ("clusters.systems.user_class",),
+    "engine.runner": (
+        "engine.live_verdicts",
+        "harness.history.segment_packer",
+        "harness.judging.parts",
+        "harness.judging.recorded_trace",
+        "harness.verification.orders",
+        "harness.verification.verify",
+    ),
+    "harness.driver.host_runtime": ("harness.history.live",),
+    "harness.driver.run": ("harness.driver.operations",),
+    "harness.history.reader": (
+        "harness.history.host_clocks",
+        "harness.history.packed_columns",
+        "harness.recording.packed_format",
+    ),
+    "harness.judging.judge": (
+        "harness.judging.certificates",
+        "harness.judging.server_record",
+    ),
+    "harness.judging.recorded_holds": ("harness.verdicts.server_record",),
+    "harness.verdicts.judged": (
+        "harness.verdicts.departure",
+        "harness.verdicts.server_record",
+    ),
+    "nemesis.agent.requests": (
+        "nemesis.agent.disks.disk_faults",
+        "nemesis.agent.disks.loop_mount",
+        "nemesis.agent.disks.node_disk",
+        "nemesis.agent.limits.cpu_quota",
+        "nemesis.agent.limits.memory_limit",
+        "nemesis.agent.limits.open_files",
+    ),
+    "planning.own_code": ("clusters.systems.user_class",),
+    "planning.packages": (
+        "clusters.libraries.environments",
+        "clusters.libraries.rows",
+        "clusters.programs.npm",
+        "planning.operations",
+    ),
+    "planning.prepare": (
+        "clusters.systems.program.command_line",
+        "planning.operations",
+        "planning.server_disks",
+        "planning.server_record",
+    ),
+    "planning.resolve": (
+        "clusters.libraries.system",
+        "clusters.programs.system",
+    ),
+    "reports.outputs.terminal": (
+        "harness.verdicts.server_record",
+        "reports.run.server_record",
+    ),
+    "reports.pictures.run_strip": ("harness.campaigns.trend",),
+    "reports.run.html": ("reports.run.server_record",),
+    "workloads.resource.server": ("harness.recording.packed_format",),
+}
+"""Module of the core -> modules of packages that it imports today, inside functions too."""
+
+LAZY_IMPORTS = 46
+"""Imports of the project inside functions, without those of doors."""
+WIDEST = 34
+"""Most modules that one module of the core imports."""
+
+
+def test_the_core_imports_no_more_of_what_stands_beside_it() -> None:
+    listed = {(module, target) for module, targets in ARROWS.items() for target in targets}
+    assert wall.arrows() - listed == set(), "the core must not learn of a feature"
+    assert listed - wall.arrows() == set(), "gone: take it off the list"
+
+
+def test_imports_inside_functions_and_halls_of_many_doors_only_become_fewer() -> None:
+    assert sum(wall.lazy_imports().values()) <= LAZY_IMPORTS
+    assert wall.widest()[1] <= WIDEST
+
+
+def test_every_part_of_a_package_exists_and_is_in_one_package() -> None:
+    parts = [part for group in wall.PACKAGES.values() for part in group]
+    assert len(parts) == len(set(parts))
+    for part in (*parts, *wall.DOORS):
+        named = [m for m in modules() if m == part or m.startswith(f"{part}.")]
+        assert named or part == "starters", part

@@ -1,0 +1,145 @@
+"""The core of the project and the packages beside it, by module; the imports that cross the wall.
+
+The core plans, runs, records, judges and reports a run on local processes, under plain faults. What
+stands beside it may import it; the core shall not import what stands beside it. Doors (commands,
+the catalogue, the pytest plugin) name everything and are on neither side.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+
+from tests.house.imports import modules, nodes, targets
+
+PACKAGES: dict[str, tuple[str, ...]] = {
+    "systems": ("clusters.systems", "clusters.libraries", "clusters.programs"),
+    "simulator": ("clusters.backends.sim",),
+    "containers": ("clusters.backends.docker",),
+    "ssh hosts": ("clusters.backends.ssh", "harness.history.host_clocks"),
+    "verification": (
+        "harness.verification",
+        "harness.judging.certificates",
+        "checkers.facts.legal_orders",
+    ),
+    "foreign histories": (
+        "harness.foreign",
+        "checkers.linearizability",
+        "engine.judge_foreign",
+        "engine.foreign_report",
+        "reports.run.foreign_page",
+    ),
+    "campaigns": (
+        "harness.campaigns",
+        "engine.campaign_progress",
+        "engine.campaign_runner",
+        "engine.result_collection",
+        "reports.many",
+        "reports.outputs.gate",
+        "reports.outputs.junit",
+    ),
+    "search": (
+        "engine.changed_lines",
+        "engine.determinism",
+        "engine.seed_search",
+        "engine.shrinker",
+        "engine.swarm",
+        "engine.sweep",
+        "engine.sweep_progress",
+        "engine.trials",
+        "harness.plans.shrink",
+        "rewind",
+    ),
+    "hunting": ("hunting",),
+    "packaging": ("packaging",),
+    "conformance": ("conformance",),
+    "serve": ("serve",),
+    "api": ("api",),
+    "traces": ("harness.judging.recorded_trace", "harness.verdicts.departure"),
+    "server records": (
+        "harness.judging.server_record",
+        "harness.verdicts.server_record",
+        "planning.server_record",
+        "reports.run.server_record",
+    ),
+    "large runs": (
+        "checkers.coverage.across_parts",
+        "harness.history.packed_columns",
+        "harness.history.parts",
+        "harness.history.segment_packer",
+        "harness.judging.parts",
+        "harness.judging.settled_findings",
+        "harness.recording.packed_format",
+    ),
+    "live verdicts": ("engine.live_verdicts", "harness.history.live"),
+    "disks": ("nemesis.agent.disks", "planning.server_disks"),
+    "limits": ("nemesis.agent.limits",),
+    "operations": ("harness.driver.operations", "planning.operations"),
+}
+"""Package -> its modules, and folders with all that is in them."""
+
+DOORS = ("catalogue", "commands", "pytest", "docgen", "scenarios", "starters")
+"""Folders and modules that name everything."""
+
+
+@functools.cache
+def package_of(module: str) -> str:
+    """The package of a module, "core" or "door"."""
+    for name, parts in {**PACKAGES, "door": DOORS}.items():
+        if any(module == part or module.startswith(f"{part}.") for part in parts):
+            return name
+    return "door" if not module else "core"
+
+
+@functools.cache
+def imported(module: str) -> frozenset[str]:
+    """The modules that a module imports, inside functions too; not those for types only."""
+    path = modules()[module]
+    for_types = {
+        id(node)
+        for branch in nodes(path)
+        if isinstance(branch, ast.If) and ast.unparse(branch.test) == "TYPE_CHECKING"
+        for node in ast.walk(branch)
+    }
+    found = (
+        node
+        for node in nodes(path)
+        if isinstance(node, ast.ImportFrom) and id(node) not in for_types
+    )
+    known = modules().keys()
+    return frozenset(n for node in found for n in targets(node) if n != module and n in known)
+
+
+def arrows() -> set[tuple[str, str]]:
+    """(module of the core, module of a package that it imports)."""
+    return {
+        (module, target)
+        for module in modules()
+        if package_of(module) == "core"
+        for target in imported(module)
+        if package_of(target) not in ("core", "door")
+    }
+
+
+def lazy_imports() -> dict[str, int]:
+    """Module -> number of its imports of the project inside functions, without doors."""
+    found = {}
+    for module, path in modules().items():
+        if package_of(module) == "door":
+            continue
+        inside = [
+            node
+            for function in nodes(path)
+            if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+            for node in ast.walk(function)
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("holdfast")
+        ]
+        if inside:
+            found[module] = len({id(node) for node in inside})
+    return found
+
+
+def widest() -> tuple[str, int]:
+    """The module of the core that imports the most others, and their number."""
+    core = [module for module in modules() if package_of(module) == "core"]
+    return max(((module, len(imported(module))) for module in core), key=lambda one: one[1])
