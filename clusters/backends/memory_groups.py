@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import time
 from collections.abc import Iterator
@@ -22,10 +23,11 @@ def find() -> Iterator[tuple[str, Path]]:
     """The label of the run that made it, and the folder of each group, which ends in the fault
     agent's pid and a number."""
     root = next((root for root in ROOTS if (root / "cgroup.procs").is_file()), None)
-    for path in sorted(root.rglob(f"{PREFIX}*-*-*")) if root else ():
-        label, _, _ = path.name.removeprefix(PREFIX).rsplit("-", 2)
-        if path.is_dir():
-            yield label, path
+    for place, inside, _ in os.walk(root) if root else ():
+        # Groups of others come and go meanwhile: `os.walk` passes over one that is gone.
+        for name in sorted(fnmatch.filter(inside, f"{PREFIX}*-*-*")):
+            label, _, _ = name.removeprefix(PREFIX).rsplit("-", 2)
+            yield label, Path(place, name)
 
 
 def unowned(label: str, path: Path) -> bool:

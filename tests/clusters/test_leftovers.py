@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
@@ -228,3 +229,30 @@ def test_a_group_is_left_if_its_agent_and_its_processes_are_gone(
     assert memory_groups.unowned("owned", path) is not living
     (path / "cgroup.procs").write_text(f"{os.getpid()}\n")
     assert not memory_groups.unowned("owned", path)
+
+
+def test_control_groups_that_go_while_they_are_looked_for_are_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those of containers do, which have nothing to do with us."""
+    (tmp_path / "cgroup.procs").touch()
+    ours = tmp_path / "kept" / f"{memory_groups.PREFIX}run-7-1"
+    ours.mkdir(parents=True)
+    monkeypatch.setattr(memory_groups, "ROOTS", (tmp_path,))
+    over = threading.Event()
+
+    def come_and_go() -> None:
+        while not over.is_set():
+            inner = tmp_path / "docker" / "container" / "inner"
+            inner.mkdir(parents=True)
+            for path in (inner, inner.parent, inner.parent.parent):
+                path.rmdir()
+
+    other = threading.Thread(target=come_and_go)
+    other.start()
+    try:
+        for _ in range(2000):
+            assert list(memory_groups.find()) == [("run", ours)]
+    finally:
+        over.set()
+        other.join()
