@@ -225,9 +225,8 @@ def test_a_server_keeps_its_promises_under_pauses_and_deaths(tmp_path: Path) -> 
     needs.namespaces()
     needs.binary("nats-server")
     words = ("--system", "nats-kv", "--lease", "1s", "--time", "9s", "--clients", "3")
-    words = (*words, "--set", "lazy_pct=0")
     faults = "pause:target=holder,every=4s,for=2s,kill:target=one,every=4s,for=200ms"
-    ran = run(tmp_path, *words, "--nemesis", faults, codes=(0, 3))
+    ran = run(tmp_path, *words, "--set", "lazy_pct=0", "--nemesis", faults, codes=(0, 3))
     nothing_promised_is_violated(ran)
     every_fault_has_evidence(ran, {"pause", "kill"})
     assert ran.verdict("mutual-exclusion") == "HOLDS"

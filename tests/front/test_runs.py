@@ -108,8 +108,8 @@ def test_the_reference_service_keeps_its_promises_under_faults(
     if backend == "local":
         needs.namespaces()
     words = ("--system", "reference", "--backend", backend, "--lease", "1s", "--time", "12s")
-    words = (*words, "--set", "lazy_pct=0")
-    ran = run(tmp_path, *words, "--nemesis", "partition,kill,pause", codes=(0, 3))
+    faults = ("--nemesis", "partition,kill,pause", "--set", "lazy_pct=0")
+    ran = run(tmp_path, *words, *faults, codes=(0, 3))
     nothing_promised_is_violated(ran)
     every_fault_has_evidence(ran, {"partition", "kill", "pause"})
     granted = ran.verdicts["evidence"]["acquire"]["granted"]
