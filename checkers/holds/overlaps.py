@@ -261,6 +261,11 @@ def repeated(case: Case) -> Iterator[tuple[int, Attempt, Attempt, bool]]:
                 # Of all that it conflicts with the one known first: its predecessor may overlap it,
                 # while it certainly followed another.
                 first = leaders.best(second, n) or before
+                if first.process == second.process:
+                    # What another client was granted before tells more than its own.
+                    others = (a for a in group[:n] if a.process != second.process)
+                    earlier = (a for a in others if conflict(a, second))
+                    first = next(earlier, first)
                 if first.mode == second.mode == Mode.SHARED or first.owner == second.owner:
                     continue
                 apart = second.inv_ns > first.known_ns + slack(case)

@@ -120,7 +120,9 @@ class Answers:
         by_ns, refused = query.t_ret + self.run.slack_ns, (FAIL, NOT_OWNER)
         mine = sum(r.status not in refused and r.t_inv <= by_ns for r in self._renewals(a))
         # An adapter may renew on its own before it returns a grant that came late.
-        late = bool(self.run.waiting(a.at)) or 4 * (a.t_ret - a.t_inv) > a.res
+        lease = a.res if a.status == OK else a.arg
+        took = a.t_ret - a.t_inv if a.t_ret else INF
+        late = bool(self.run.waiting(a.at)) or 4 * took > lease
         return mine + late
 
     def _oldest(self, a: Row, query: Row) -> int:

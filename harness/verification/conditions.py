@@ -81,6 +81,7 @@ class Conditions:
             "in_token_order": lambda a: not self.disorder(a.key),
             "disjoint": lambda a: self._disjoint(a.key),
             "lasting": lambda a: self._lasting(a.key),
+            "delayed": lambda: promises.get("delay_ns", 0) > 0,
             "unforced": lambda: OPS["force-unlock"] not in self.rows.f,
             "kept": self._kept,
             "settled": lambda a: not run.revivable(a.at, run.promises),

@@ -197,6 +197,7 @@ RULES |= in_order(
         where=(
             *knows("a", "b"),
             "a.status == 2",
+            "delayed()",
             "conflict(a, b)",
             "kept(a)",
             "unforced()",
