@@ -15,7 +15,7 @@ from holdfast.checkers.holds.history_index import UNKNOWN, column
 from holdfast.checkers.holds.leases import INF
 from holdfast.checkers.holds.overlaps import reaches, slack
 from holdfast.checkers.opportunities.outlived import RECENT, Strokes
-from holdfast.checkers.opportunities.strokes import Stroke
+from holdfast.checkers.opportunities.strokes import Stroke, unstaged
 from holdfast.harness.core.case import Case, Window
 from holdfast.harness.core.verdict import Seen
 
@@ -24,8 +24,7 @@ def meanwhile(case: Case, windows: Sequence[Window], strokes: Strokes, what: str
     """Strokes during which another client was answered inside a hold that can be judged."""
     hits = strokes(case, windows)
     if not hits:
-        kinds = " or ".join(dict.fromkeys(window.do for window in windows))
-        return Seen(staged=False, nearest=f"no {kinds} struck {what}: 0 of {len(windows)}")
+        return unstaged(windows, what)
     met = [(stroke, roles) for stroke in hits if (roles := _answered(case, stroke))]
     if met:
         stroke, roles = met[0]

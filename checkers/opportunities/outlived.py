@@ -22,7 +22,7 @@ from holdfast.checkers.holds.derive import Attempt, conflict
 from holdfast.checkers.holds.history_index import column, rows_of
 from holdfast.checkers.holds.leases import INF, Renewal, contract_end, shortest
 from holdfast.checkers.holds.overlaps import slack
-from holdfast.checkers.opportunities.strokes import Stroke
+from holdfast.checkers.opportunities.strokes import Stroke, unstaged
 from holdfast.harness.core.case import Case, Window
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.verdict import Seen
@@ -47,8 +47,7 @@ def outlived(case: Case, windows: Sequence[Window], strokes: Strokes, what: str)
     """
     hits = strokes(case, windows)
     if not hits:
-        kinds = " or ".join(dict.fromkeys(window.do for window in windows))
-        return Seen(staged=False, nearest=f"no {kinds} struck {what}: 0 of {len(windows)}")
+        return unstaged(windows, what)
     held = [one for stroke in hits for one in _held(case, stroke)]
     met = [(one, row) for one in held if (row := _asked(case, one)) >= 0]
     if met:

@@ -13,6 +13,7 @@ from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.leases import INF
 from holdfast.checkers.holds.overlaps import slack
 from holdfast.checkers.opportunities.outlived import Strokes
+from holdfast.checkers.opportunities.strokes import unstaged
 from holdfast.harness.core.case import Case, Window
 from holdfast.harness.core.operations import NO_TOKEN
 from holdfast.harness.core.verdict import Seen
@@ -22,8 +23,7 @@ def renumbered(case: Case, windows: Sequence[Window], strokes: Strokes, what: st
     """Grants to another owner, asked for after a stroke, of a lock with a token known before it."""
     hits = strokes(case, windows)
     if not hits:
-        kinds = " or ".join(dict.fromkeys(window.do for window in windows))
-        return Seen(staged=False, nearest=f"no {kinds} struck {what}: 0 of {len(windows)}")
+        return unstaged(windows, what)
     found, slack_ns = table(case), slack(case)
     carries = (found.token != NO_TOKEN) & (found.known < INF)
     count, first = 0, dict[str, int]()

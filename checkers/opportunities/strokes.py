@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from holdfast.checkers.facts.fault_windows import servers_struck
 from holdfast.harness.core.case import Case, Window
+from holdfast.harness.core.verdict import Seen
 
 
 class Stroke(NamedTuple):
@@ -59,3 +60,9 @@ def of_minorities(case: Case, windows: Sequence[Window]) -> list[Stroke]:
 
 def _stroke(window: Window) -> Stroke:
     return Stroke(window, window.from_ns, window.to_ns)
+
+
+def unstaged(windows: Sequence[Window], what: str) -> Seen:
+    """What a row has seen of windows without a stroke. what: whom they would have had to strike."""
+    kinds = " or ".join(dict.fromkeys(window.do for window in windows))
+    return Seen(staged=False, nearest=f"no {kinds} struck {what}: 0 of {len(windows)}")
