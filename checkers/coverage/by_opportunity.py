@@ -38,7 +38,12 @@ def _of_kind(case: Case, prop: str, kind: str, met: Met) -> Met:
     # A client that is struck takes from no server what it had acknowledged.
     struck = any(servers_struck(case, window) for window in windows)
     crash = struck and fault_class(windows[0].traits) is FaultClass.CRASH
-    rows = [row for row in rows_for(prop, FaultClass.CRASH) if crash and row.concerns(case)]
+    loses = crash and windows[0].traits.loses_unsynced
+    rows = [
+        row
+        for row in rows_for(prop, FaultClass.CRASH)
+        if crash and row.concerns(case) and (loses or not row.unsynced)
+    ]
     if rows:
         return _seen(met, {row.id: _look(case, row, kind, windows) for row in rows})
     if prop not in LIVENESS and not crash:

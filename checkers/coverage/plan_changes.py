@@ -20,6 +20,8 @@ OUTLIVED = PlanChange(
     workloads=("critical-section", "renewal"),
 )
 """Owners that go on after their lease has ended."""
+POWER_LOST = PlanChange(nemesis="power", target="majority|one", if_asked=True)
+"""Power losses that take something from a service: a minority's is still known to the others."""
 CHANGES: Mapping[str, PlanChange] = {
     "contention": CONTENDED,
     "judged-holds": CONTENDED,
@@ -32,6 +34,7 @@ CHANGES: Mapping[str, PlanChange] = {
     "expired-requests": OUTLIVED,
     "stale-releases": OUTLIVED,
     "losses": OUTLIVED,
+    "power-losses": POWER_LOST,
 }
 
 

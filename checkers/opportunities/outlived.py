@@ -39,16 +39,31 @@ class Outlived(NamedTuple):
     stroke: Stroke
     until_ns: int
 
+    @property
+    def age_ns(self) -> int:
+        """The time from the moment at which the grant was known to the stroke."""
+        return self.stroke.from_ns - self.hold.known_ns
 
-def outlived(case: Case, windows: Sequence[Window], strokes: Strokes, what: str) -> Seen:
+
+def outlived(
+    case: Case, windows: Sequence[Window], strokes: Strokes, what: str, new_ns: int = INF
+) -> Seen:
     """Holds across a stroke of which another client asked before they ended.
 
-    what   the servers that a stroke strikes, for the nearest miss
+    what     the servers that a stroke strikes, for the nearest miss
+    new_ns   the grant must have become known in this time before the stroke
     """
     hits = strokes(case, windows)
     if not hits:
         return unstaged(windows, what)
-    held = [one for stroke in hits for one in _held(case, stroke)]
+    across = [one for stroke in hits for one in _held(case, stroke)]
+    held = [one for one in across if one.age_ns < new_ns]
+    if across and not held:
+        youngest_ns = min(one.age_ns for one in across)
+        return Seen(
+            nearest=f"the newest hold at a {hits[0].window.do} was {span(youngest_ns)} old, and"
+            f" only one of less than {span(new_ns)} could be lost"
+        )
     met = [(one, row) for one in held if (row := _asked(case, one)) >= 0]
     if met:
         first, asked = met[0]

@@ -26,6 +26,7 @@ class OpportunityRow:
     change    of a plan without opportunities
     bounds    what ends a hold (`Promises.bound`) where the defect can exist
     tokens    whether it concerns only locks with ordered tokens
+    unsynced  whether only kinds that lose what was not synced can show it
     """
 
     id: str
@@ -38,6 +39,7 @@ class OpportunityRow:
     change: PlanChange
     bounds: tuple[str, ...] = ("lease", "session", "none")
     tokens: bool = False
+    unsynced: bool = False
 
     def concerns(self, case: Case) -> bool:
         """Whether a lock with these promises can have the defect."""

@@ -16,7 +16,7 @@ from holdfast.checkers.opportunities.strokes import of_deciders, of_leaders, of_
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.verdict import PlanChange
 
-LAZY = {"lazy_pct": "50"}
+LAZY = {"lazy_pct": "25"}
 SHORT = PlanChange(
     fault_leases=0.05,
     # A new leader may count its leases from the beginning: between two faults one can end.
@@ -27,6 +27,18 @@ SHORT = PlanChange(
     options=LAZY,
 )
 """Faults that are over long before the leases in force, and owners that are silent meanwhile."""
+
+NEW_NS = SECOND
+"""What is written to disk within a second after its acknowledgement (Redis's `everysec`) can be
+lost only while it is new: at a stroke in that second, in half of them on average."""
+OFTEN = replace(
+    SHORT,
+    target="majority|one",
+    every_leases=1.5,
+    least_leases=32,
+    options={**LAZY, "hold_leases": "1"},
+)
+"""At one stroke the newest hold is seldom that new: more strokes, and shorter holds."""
 
 ROWS: Sequence[OpportunityRow] = (
     OpportunityRow(
@@ -39,6 +51,18 @@ ROWS: Sequence[OpportunityRow] = (
         twin="single",
         look=partial(outlived, strokes=of_deciders, what="the servers that decide"),
         change=replace(SHORT, target="majority|one"),
+    ),
+    OpportunityRow(
+        id="mutual-exclusion/unsynced-grant/crash",
+        property="mutual-exclusion",
+        faults=FaultClass.CRASH,
+        defect="acknowledges a grant before it is durable",
+        sentence="a hold of less than a second outlived the restart of the servers that decide, and"
+        " another client asked before it ended",
+        twin="redis --set persistence=everysec",
+        look=partial(outlived, strokes=of_deciders, what="the servers that decide", new_ns=NEW_NS),
+        change=OFTEN,
+        unsynced=True,
     ),
     OpportunityRow(
         id="mutual-exclusion/new-leader-grants/crash",
@@ -73,6 +97,22 @@ ROWS: Sequence[OpportunityRow] = (
         change=replace(SHORT, target="majority|one"),
         bounds=("lease", "session", "connection", "none"),
         tokens=True,
+    ),
+    OpportunityRow(
+        id="token-order/unsynced-counter/crash",
+        property="token-order",
+        faults=FaultClass.CRASH,
+        defect="acknowledges a token before it is durable",
+        sentence="a token of less than a second was known before the restart of the servers that"
+        " decide, and another client was granted the lock after it",
+        twin="redis --set persistence=everysec --set tokens=counter",
+        look=partial(
+            renumbered, strokes=of_deciders, what="the servers that decide", new_ns=NEW_NS
+        ),
+        change=OFTEN,
+        bounds=("lease", "session", "connection", "none"),
+        tokens=True,
+        unsynced=True,
     ),
     OpportunityRow(
         id="token-order/new-leader-counts/crash",

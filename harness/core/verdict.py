@@ -136,7 +136,8 @@ class PlanChange:
     """What a plan lacks for an opportunity, as data. Zero and "" leave the plan as it is.
 
     nemesis          a kind of fault, added if the plan does not have it
-    target           of its faults
+    target           of its faults, unless an earlier change has chosen it
+    if_asked         nothing for a plan without that kind of fault
     fault_leases     length of a fault, in leases; every_leases: one per so many leases
     least_lease_ns   shortest lease
     least_leases     shortest time of the run, in leases
@@ -147,6 +148,7 @@ class PlanChange:
 
     nemesis: str = ""
     target: str = ""
+    if_asked: bool = False
     fault_leases: float = 0
     every_leases: float = 0
     least_lease_ns: int = 0

@@ -32,10 +32,20 @@ def run_command(plan: Plan) -> str:
 
 def changed(plan: Plan, changes: Sequence[PlanChange]) -> Plan:
     """The plan with all changes, without exact faults: they are sampled."""
+    asked = {name for name, _ in plan.nemeses} | {fault.do for fault in plan.faults}
+    changes = [one for one in changes if not one.if_asked or one.nemesis in asked]
     # The lengths of all faults follow from the longest lease.
     lease_ns = max((plan.lease_ns, *(one.least_lease_ns for one in changes)))
     plan = replace(plan, faults=(), scenario="", must=())
+    # Faults of one kind strike one target, so that each of them counts: the first that is asked
+    # for. And as often as one of the changes needs them.
+    targets = {one.nemesis: one.target for one in reversed(changes) if one.target}
+    often = sorted((one.every_leases, one.nemesis) for one in changes if one.every_leases)
+    every = {nemesis: leases for leases, nemesis in reversed(often)}
     for change in changes:
+        kind = change.nemesis
+        target, every_leases = targets.get(kind, ""), every.get(kind, 0.0)
+        change = replace(change, target=target, every_leases=every_leases)
         plan = _changed(plan, change, lease_ns)
     return plan
 

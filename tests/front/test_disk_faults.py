@@ -62,14 +62,15 @@ def test_a_redis_that_syncs_once_a_second_issues_its_tokens_again(persistence: s
     needs.binary("redis-server")
     run = hf.run(
         system="redis",
-        options={"persistence": persistence, "tokens": "counter"},
-        nemesis="power:target=all,every=9s,for=300ms",
+        # Owners that hand the lock on: of what is lost in a second there is always some.
+        options={"persistence": persistence, "tokens": "counter", "lazy_pct": "0"},
+        nemesis="power:target=all,every=2s,for=300ms",
         lease="1s",
-        time="6s",
+        time="8s",
         seed=1,
     )
-    (fault,) = run.faults().itertuples()
-    assert fault.effective
+    faults = run.faults()
+    assert len(faults) > 1 and faults.effective.all()
     violated = run.verdicts["token-order"] == hf.Verdict.VIOLATED
     assert violated == (persistence == "everysec")
 

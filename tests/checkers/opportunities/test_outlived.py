@@ -158,6 +158,33 @@ def test_a_power_loss_is_a_stroke() -> None:
     assert seen(BEFORE + "1a?@5 1a-@6", power).count == 1
 
 
+@pytest.mark.parametrize(("granted", "counts"), [(2.5, 1), (1.5, 0)])
+def test_what_a_second_can_lose_was_granted_in_the_last_one(granted: float, counts: int) -> None:
+    made = of(f"0a?@0.6 0a+1@{granted} 1a?@5 1a-@6", disk_fault(3, 4))
+    at = outlived(made, made.windows, of_deciders, NAMES, new_ns=SECOND)
+    assert at.count == counts and at.staged
+    assert counts or at.nearest == (
+        "the newest hold at a power was 1.500 s old, and only one of less than 1.000 s could be"
+        " lost"
+    )
+    tokens = of(f"0a?@0.6 0a+1@{granted} 0r?@2.8 0r+@2.9 1a?@5 1a+2@6", disk_fault(3, 4))
+    again = renumbered(tokens, tokens.windows, of_deciders, NAMES, new_ns=SECOND)
+    assert again.count == counts and again.staged
+    assert counts or again.nearest == (
+        "the newest token at a power was 1.500 s old, and only one of less than 1.000 s could be"
+        " lost"
+    )
+
+
+def test_only_a_fault_that_loses_what_was_not_synced_needs_it() -> None:
+    text = "1a?@0 1Q@0.1 0a?@0.2 0a+1@0.4 1a-@2.5 1a?@5 1a-@6 0r?@7 0r+@8"
+    kill, power = of(text), of(text, disk_fault(3, 4))
+    rows = {kind: check(made).under[kind] for kind, made in (("kill", kill), ("power", power))}
+    assert rows["kill"].verdict is Verdict.HOLDS
+    assert rows["power"].verdict is Verdict.UNKNOWN
+    assert "could be lost" in rows["power"].reason
+
+
 # The plain definition, one hold and one request at a time.
 
 
