@@ -24,8 +24,22 @@ SCHEMA = "holdfast-plan/1"
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 FILE = re.compile(r"[^,+|]+\.py:[A-Za-z_][A-Za-z0-9_]*")
 """A user's workload, nemesis or checker: a name in a file, mine.py:NAME."""
-OWN = re.compile(r".+\.py:[A-Za-z_][A-Za-z0-9_]*|.+\.toml")
-"""A user's system: a class in a file, mylock.py:MyLock, or a [system] table, mylock.toml."""
+OWN = re.compile(
+    r"(?P<lock>.+\.py:[A-Za-z_]\w*|.+\.toml|program(?=@))(?:@(?P<servers>[a-z][a-z0-9-]*))?",
+    re.ASCII,
+)
+"""A user's system: a class in a file, mylock.py:MyLock, or a [system] table, mylock.toml. With the
+servers of a built-in system: mylock.py:MyLock@redis, and program@redis with the option `client`."""
+
+
+def lock_and_servers(system: str) -> tuple[str, str]:
+    """A user's lock, and the built-in system whose servers it uses: "" for its own.
+
+    mylock.py:MyLock@redis -> ("mylock.py:MyLock", "redis")
+    """
+    own = OWN.fullmatch(system)
+    return (own["lock"], own["servers"] or "") if own else (system, "")
+
 
 LEASE_NS = 2 * SECOND
 """The lease of most systems, if a plan names none."""

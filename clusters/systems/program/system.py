@@ -18,7 +18,7 @@ from typing import Any
 from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.program import command_line
 from holdfast.clusters.systems.program.client import SENDERS
-from holdfast.clusters.systems.program.table import has_servers, problems
+from holdfast.clusters.systems.program.table import has_servers, problems, server_of
 from holdfast.clusters.systems.user_class.system import CHOICES, declared
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.ports import Command, Image, Leader, Node, Place
@@ -42,6 +42,8 @@ class ProgramSystem:
         self.ports: Sequence[int] = tuple(table.get("ports", ()))
         self.files: Sequence[str] = tuple(table.get("files", ()))
         self.nodes = int(table.get("nodes", 1 if has_servers(table) else 0))
+        self.server_of = server_of(table)
+        self.states_promises = "promises" in table
         self.backends: Sequence[str] = ("docker",) if "image" in table else ()
         """the only backends that can run it, none for all"""
 
@@ -53,6 +55,11 @@ class ProgramSystem:
             proves=bool(self._table.get("proves", True)),
             evidence=f"the client program {' '.join(self.argv(options))}",
         )
+
+    def option_names(self) -> Sequence[str]:
+        """The options that it reads: without a table also the declarations of a lock."""
+        names = ("client", "sender", "argv", "folder")
+        return names if self._table else (*names, *CHOICES)
 
     def argv(self, options: Mapping[str, str]) -> list[str]:
         """The words that start the client program."""

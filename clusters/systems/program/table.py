@@ -16,6 +16,7 @@ from holdfast.harness.core.verdict import PROPERTIES
 
 MOST = 9
 NAME = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)
+SERVERS_NAME = re.compile(r"[a-z][a-z0-9-]*")
 IMAGE = re.compile(r"[a-z0-9][\w./:@-]*")
 CLIENT_BLANKS = frozenset(("node", "servers", "seed", "python", "lease"))
 SERVER_BLANKS = frozenset(("node", "address", "data", "peers", "others", "servers", "python"))
@@ -157,7 +158,18 @@ def problems(table: Mapping[str, Json]) -> list[str]:
 
 def has_servers(table: Mapping[str, Json]) -> bool:
     """Whether a table has servers to start, from a command line or from an image."""
-    return "server" in table or "image" in table
+    return ("server" in table or "image" in table) and not server_of(table)
+
+
+def server_of(table: Mapping[str, Json]) -> str:
+    """The built-in system whose servers a table uses: its `server` is one word, without ports; ""
+    for none.
+
+    A server of one's own that listens on no port could not be asked whether it is ready.
+    """
+    server = table.get("server", "")
+    named = isinstance(server, str) and SERVERS_NAME.fullmatch(server) and "ports" not in table
+    return str(server) if named and "image" not in table else ""
 
 
 def _meant(name: str, known: Mapping[str, object]) -> str:

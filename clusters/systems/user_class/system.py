@@ -69,6 +69,8 @@ def declared(
 class OwnSystem:
     """A System for one class; UsageError lists all errors in it."""
 
+    ends_with_client = False
+
     def __init__(self, name: str) -> None:
         module, _, attr = name.rpartition(".")
         self._made: Any = load(f"{module}:{attr}")
@@ -76,7 +78,11 @@ class OwnSystem:
         self.client = f"holdfast.clusters.systems.user_class.client:{name}"
         self.libraries: Sequence[str] = tuple(getattr(self._made, "libraries", ()))
         self.ports: Sequence[int] = tuple(getattr(self._made, "ports", ()))
-        self.nodes = int(getattr(self._made, "nodes", 1 if hasattr(self._made, "server") else 0))
+        self._server: object = getattr(self._made, "server", None)
+        self._defaults: Mapping[str, object] = dict(getattr(self._made, "options", {}))
+        self.server_of = self._server if isinstance(self._server, str) else ""
+        self.nodes = int(getattr(self._made, "nodes", 1 if callable(self._server) else 0))
+        self.states_promises = hasattr(self._made, "promises")
         problems = self._problems()
         if problems:
             raise UsageError(*(f"{attr}: {problem}" for problem in problems))
@@ -87,7 +93,12 @@ class OwnSystem:
         if missing:
             problems.append(f"missing {' and '.join(missing)}")
         problems += misspelt(made)
-        if self.nodes and not (callable(getattr(made, "server", None)) and self.ports):
+        if self.server_of and (self.nodes or self.ports):
+            problems.append(
+                f"server = {self.server_of!r} names a built-in system, which has its own nodes and"
+                " ports: leave them out"
+            )
+        elif self.nodes and not (callable(self._server) and self.ports):
             problems.append("nodes require `server` (the command of one server) and ports")
         for name, choices in CHOICES.items():
             if getattr(made, name, choices[0]) not in choices:
@@ -106,6 +117,10 @@ class OwnSystem:
             *(f"promises: unknown property {p!r}" for p in promises if p not in PROPERTIES),
         ]
 
+    def option_names(self) -> Sequence[str]:
+        """The options that the class declares."""
+        return tuple(self._defaults)
+
     def promises(self, options: Mapping[str, str]) -> Promises:
         """What the class promises. UsageError for unknown options."""
         self._options(options)
@@ -118,9 +133,9 @@ class OwnSystem:
 
     def _options(self, options: Mapping[str, str]) -> dict[str, str]:
         """Defaults of the class, updated by the options given; a known name accepts any value."""
-        defaults = dict(getattr(self._made, "options", {}))
         known = {
-            name: (str(value), options.get(name, str(value))) for name, value in defaults.items()
+            name: (str(value), options.get(name, str(value)))
+            for name, value in self._defaults.items()
         }
         return choose(self._name, options, known)
 

@@ -23,7 +23,7 @@ from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.loading import load, load_file, no_attribute
 from holdfast.harness.core.user_imports import neighbours
-from holdfast.harness.plans.plan import FILE
+from holdfast.harness.plans.plan import FILE, lock_and_servers
 
 KINDS = ("systems", "workloads", "nemeses", "checkers", "backends")
 MOST_SERVERS = 9
@@ -111,8 +111,9 @@ def sources(kind: str, name: str) -> dict[str, Path]:
     A user's file comes with the modules beside it that it imports, a plug-in with all modules of
     its top-level package. UsageError if they are not files.
     """
-    if FILE.fullmatch(name):
-        path = Path(name.rpartition(":")[0])
+    lock, _ = lock_and_servers(name) if kind == "systems" else (name, "")
+    if FILE.fullmatch(lock):
+        path = Path(lock.rpartition(":")[0])
         return {f"{module_of(path)}.py": path, **neighbours(path)}
     plug_in = installed(kind).get(name)
     if plug_in is None:

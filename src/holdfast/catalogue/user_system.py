@@ -1,20 +1,26 @@
 """Systems of the user (FILE.py:CLASS, FILE.toml) as rows of the catalogue.
 
-`--system mylock.py:MyLock` is a class in a file, `--system mylock.toml` a `[system]` table.
+`--system mylock.py:MyLock` is a class in a file, `--system mylock.toml` a `[system]` table. With
+`@redis` behind it, or `server = "redis"` in it, its servers are those of a built-in system.
 """
 
 from __future__ import annotations
 
+import ast
 import functools
 import hashlib
 import json
 import shutil
+import sys
 import tomllib
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from holdfast.catalogue import SYSTEMS
 from holdfast.catalogue.rows import SystemRow
+from holdfast.clusters.libraries import environments
+from holdfast.clusters.libraries.lock_on_servers import LockOnServers, OwnLock
 from holdfast.clusters.systems.program import command_line
 from holdfast.clusters.systems.program.system import ProgramSystem, checked
 from holdfast.clusters.systems.user_class import module_of
@@ -25,19 +31,22 @@ from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.loading import load, load_file
 from holdfast.harness.core.ports import System
 from holdfast.harness.core.user_imports import neighbours
-from holdfast.harness.plans.plan import OWN
+from holdfast.harness.plans.plan import OWN, lock_and_servers, suggest
 
 MOST = 9
 CLASS = "holdfast.clusters.systems.user_class.system:"
 """Beginning of the entry of a lock class."""
+ON_SERVERS = "holdfast.clusters.libraries.lock_on_servers:"
+"""Beginning of the entry of a user's lock on the servers of a built-in system."""
 HASH_DIGITS = 8
 
 
 def file_of(system: str) -> Path | None:
     """The user's file that a system name refers to; None for any other system."""
-    if not OWN.fullmatch(system):
-        return None
-    return Path(system if system.endswith(".toml") else system.rpartition(":")[0])
+    lock, _ = lock_and_servers(system)
+    if lock.endswith(".toml"):
+        return Path(lock)
+    return Path(lock.rpartition(":")[0]) if OWN.fullmatch(lock) else None
 
 
 def row(system: str, *, again: bool = False) -> SystemRow:
@@ -45,21 +54,50 @@ def row(system: str, *, again: bool = False) -> SystemRow:
 
     UsageError if the file cannot be read or executed, or has no such class.
     """
-    if not OWN.fullmatch(system):
-        named: SystemRow = SYSTEMS[system]
-        return named
-    if system.endswith(".toml"):
-        return _described(Path(system))
-    path, _, name = system.rpartition(":")
+    lock, servers = lock_and_servers(system)
+    if not OWN.fullmatch(lock):
+        named: SystemRow = SYSTEMS[lock]
+        return _on_servers(system, named, servers)
+    if lock.endswith(".toml"):
+        return _on_servers(system, _described(Path(lock)), servers)
+    path, _, name = lock.rpartition(":")
     module = module_of(Path(path))
     if again:
         # First: the trial leaves its traces also in the modules beside the file.
         _refusal(module, name, Path(path), _source(Path(path)))
-    load_file(module, Path(path), again=again)
+    _execute(module, Path(path), again=again)
     entry = f"{CLASS}{module}.{name}"
     made = load(entry)
-    return SystemRow(
-        entry=entry, says="your own lock class", nodes=made.nodes, most=MOST if made.nodes else 0
+    most = MOST if made.nodes else 0
+    own = SystemRow(entry=entry, says="your own lock class", nodes=made.nodes, most=most)
+    return _on_servers(system, own, servers)
+
+
+def _on_servers(system: str, own: SystemRow, servers: str) -> SystemRow:
+    """The row of a user's lock on the servers that its name or its declaration names.
+
+    UsageError for servers that it has twice, and for a system without servers.
+    """
+    if not servers and not OWN.fullmatch(system):
+        return own
+    made: OwnLock = load(own.entry)
+    if servers and (made.nodes or made.server_of):
+        raise UsageError(f"{system}: it has servers of its own: leave out @{servers}")
+    servers = servers or made.server_of
+    if not servers:
+        return own
+    able = [name for name, row in SYSTEMS.items() if row.most]
+    if servers not in able:
+        raise UsageError(f"{system}: {suggest(servers, able, 'system with servers')}")
+    row: SystemRow = SYSTEMS[servers]
+    return replace(
+        row,
+        entry=f"{ON_SERVERS}{row.entry}={own.entry}",
+        says=f"{own.says}, on the servers of {servers}",
+        simulated="",
+        specification="",
+        recorded="",
+        known=(),
     )
 
 
@@ -83,8 +121,47 @@ def not_simulated(system: str, found: SystemRow) -> str:
 def _refusal(module: str, name: str, path: Path, source: bytes) -> str:
     """Why a class of this source does not run in the simulator, "" if it does."""
     # The trial leaves its traces in a copy of the module, not in the one that is tested.
-    load_file(f"{module}_trial", path, again=True)
+    _execute(f"{module}_trial", path, again=True)
     return refusal(_class(f"{module}_trial", name))
+
+
+def _execute(module: str, path: Path, *, again: bool) -> None:
+    """Execute a user's file as a module, with the packages that its classes declare where it
+    imports one that is not installed here. UsageError if that fails."""
+    try:
+        load_file(module, path, again=again)
+    except UsageError as error:
+        lacking = isinstance(error.__cause__, ModuleNotFoundError)
+        pins = declared_libraries(_bytes(path)) if lacking else ()
+        if not pins:
+            raise
+        folder = environments.fetch(pins, tell=_progress, dependencies=True)
+        if str(folder) in sys.path:
+            raise
+        # Last, so that what Holdfast itself imports stays what it is.
+        sys.path.append(str(folder))
+        load_file(module, path, again=again)
+
+
+def declared_libraries(source: bytes) -> tuple[str, ...]:
+    """The `libraries` of the classes of a Python file, read without executing it; () if there are
+    none, or they are no literals."""
+    pins: dict[str, None] = {}
+    try:
+        classes = [one for one in ast.parse(source).body if isinstance(one, ast.ClassDef)]
+        for statement in (one for made in classes for one in made.body):
+            if isinstance(statement, ast.Assign) and any(
+                isinstance(target, ast.Name) and target.id == "libraries"
+                for target in statement.targets
+            ):
+                pins |= dict.fromkeys(map(str, ast.literal_eval(statement.value)))
+    except (SyntaxError, ValueError, TypeError):
+        return ()
+    return tuple(pins)
+
+
+def _progress(line: str) -> None:
+    sys.stderr.write(f"  {line}\n")
 
 
 def _class(module: str, name: str) -> type[object]:
@@ -103,7 +180,7 @@ def identity(system: str) -> str:
     path = file_of(system)
     if path is None:
         return system
-    if system.endswith(".toml"):
+    if path.suffix == ".toml":
         # The same file may contain a plan: only the table describes the system, in any key order.
         description = json.dumps(_table(path), sort_keys=True, default=str).encode()
     else:
@@ -116,9 +193,11 @@ def declared_name(system: str) -> str:
     path = file_of(system)
     if path is None:
         return system
-    if not system.endswith(".toml"):
-        return f"{path.name}:{system.rpartition(':')[2]}"
-    return str(_table(path).get("name", path.stem))
+    lock, servers = lock_and_servers(system)
+    at = f"@{servers}" if servers else ""
+    if path.suffix != ".toml":
+        return f"{path.name}:{lock.rpartition(':')[2]}{at}"
+    return f"{_table(path).get('name', path.stem)}{at}"
 
 
 def _source(path: Path) -> bytes:
@@ -164,6 +243,7 @@ def _base(system: str) -> Path:
 
 def missing_files(system: str, made: System, options: Mapping[str, str]) -> list[str]:
     """Missing files of a client program, one line each; `made`: the system of that name."""
+    made = made.lock if isinstance(made, LockOnServers) else made
     if not isinstance(made, ProgramSystem):
         return []
     base, argv = _base(system), made.argv(options)
@@ -182,6 +262,7 @@ def program_options(
 
     Empty if the system's client is not a program.
     """
+    made = made.lock if isinstance(made, LockOnServers) else made
     if not isinstance(made, ProgramSystem):
         return {}
     base, argv = _base(system), made.argv(options)

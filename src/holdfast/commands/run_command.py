@@ -28,7 +28,7 @@ from holdfast.commands.options import (
 from holdfast.engine import runner
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import plain
-from holdfast.harness.plans.plan import Plan, to_toml
+from holdfast.harness.plans.plan import OWN, Plan, to_toml
 from holdfast.planning import own_code, plan_options, prepare
 from holdfast.planning.lazy_holders import with_lazy_holders
 
@@ -51,7 +51,11 @@ IS_PYTHON = re.compile(r".+\.py:\w+")
     help="Lock service under test: a name, FILE.py:CLASS or FILE.toml.",
     shell_complete=name_of("systems"),
 )
-@click.option("--client", help="Command of a line-protocol client, for --system program.")
+@click.option(
+    "--client",
+    help="Your own client on the servers of --system: FILE.py:CLASS, FILE.toml, or the command of a"
+    " line-protocol client.",
+)
 @setting(
     "--backend",
     default="local",
@@ -148,14 +152,11 @@ def command(
     else:
         over = {name: value for name, value in table.items() if name in named}
         plan = plan_options.from_file(plan_file, over, given["options"])
-    for name in ("library", "mutant", "rate", "workers", "client"):
+    for name in ("library", "mutant", "rate", "workers"):
         if given[name] is not None:
             plan = replace(plan, options={**plan.options, name: str(given[name])})
-    if given["client"] is not None and plan.system != "program":
-        raise UsageError(
-            f"--client {given['client']}: a client of your own needs --system program, not"
-            f" {plan.system}"
-        )
+    if given["client"] is not None:
+        plan = _with_client(plan, given["client"])
     if plan.seed < 0:
         plan = replace(plan, seed=secrets.randbelow(1 << 31))
     if dry_run and plan_file is not None:
@@ -173,6 +174,21 @@ def command(
     if as_json:
         click.echo(json.dumps(plain(verdicts)))
     return verdicts.exit_code
+
+
+def _with_client(plan: Plan, client: str) -> Plan:
+    """The plan with a client of the user: a class, a table, or the command of a program.
+
+    `--system redis --client mylock.py:MyLock` is `--system mylock.py:MyLock@redis`.
+    """
+    if OWN.fullmatch(plan.system):
+        raise UsageError(f"--client {client}: {plan.system} has a client of its own")
+    if plan.system != "program":
+        lock = client if OWN.fullmatch(client) else "program"
+        plan = replace(plan, system=f"{lock}@{plan.system}")
+        if lock == client:
+            return plan
+    return replace(plan, options={**plan.options, "client": client})
 
 
 def _with_source(ctx: click.Context, problem: str) -> str:

@@ -17,14 +17,15 @@ from typing import Any
 import holdfast
 from holdfast.catalogue import user_system
 from holdfast.clusters.libraries import environments
+from holdfast.clusters.libraries.lock_on_servers import LockOnServers
 from holdfast.clusters.systems.program import command_line
 from holdfast.clusters.systems.program.system import ProgramSystem
 from holdfast.clusters.systems.user_class import module_of
 from holdfast.conformance import client_conformance
 from holdfast.harness.core.errors import EnvironmentFailed, UsageError
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.ports import Node, Place, System
-from holdfast.harness.plans.plan import OWN
+from holdfast.harness.core.ports import Node, Place, Prechecked, System
+from holdfast.harness.plans.plan import OWN, lock_and_servers
 
 READY_S = 20.0
 SPOKEN = "holdfast.clusters.systems.user_class.line_protocol"
@@ -41,7 +42,11 @@ def tried(system: str, servers: str | None) -> list[str]:
         raise UsageError(
             f"--system {system}: doctor tests only your own lock: FILE.py:CLASS or FILE.toml"
         )
-    made: Any = load(user_system.row(system).entry)
+    row = user_system.row(system)
+    made: Any = load(row.entry)
+    missing = made.precheck() if isinstance(made, Prechecked) and servers is None else None
+    if missing:
+        raise UsageError(missing)
     with tempfile.TemporaryDirectory(prefix="holdfast-") as scratch, ExitStack() as running:
         folder = Path(scratch)
         paths = [str(Path(holdfast.__file__).parent.parent)]
@@ -54,7 +59,7 @@ def tried(system: str, servers: str | None) -> list[str]:
         given = user_system.program_options(system, made, {}, folder / command_line.FOLDER)
         nodes = [
             Node(name=f"n{n}", role="server", address=f"127.0.0.{n}", python=sys.executable)
-            for n in range(1, made.nodes + 1)
+            for n in range(1, row.nodes + 1)
         ]
         environment = {"PYTHONPATH": os.pathsep.join(paths)}
         if servers is not None:
@@ -62,10 +67,11 @@ def tried(system: str, servers: str | None) -> list[str]:
             nodes = [Node(name=f"n{n}", role="server", address=address) for n, address in listed]
         elif nodes:
             running.enter_context(_serving(made, nodes, folder, environment))
-        if isinstance(made, ProgramSystem):
+        lock = made.lock if isinstance(made, LockOnServers) else made
+        if isinstance(lock, ProgramSystem):
             argv = _program(given, nodes)
             return client_conformance.tried_argv(argv, {})
-        name = f"{module_of(path)}.{system.rpartition(':')[2]}"
+        name = f"{module_of(path)}.{lock_and_servers(system)[0].rpartition(':')[2]}"
         places = ",".join(f"{node.name}={node.address}" for node in nodes)
         argv = (sys.executable, "-S", "-P", "-m", SPOKEN, name, places, json.dumps({}))
         return client_conformance.tried_argv(argv, environment)

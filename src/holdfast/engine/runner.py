@@ -302,13 +302,14 @@ def _say_if_blind(manifest: Manifest) -> None:
 
 
 def _environment(run: RunDir) -> dict[str, str]:
-    """Our environment, with the folder of the user's own file on PYTHONPATH, if there is one.
+    """Our environment, with the folder of the user's own file on PYTHONPATH, if there is one, and
+    the packages that it imports.
 
     An empty part of PYTHONPATH (`PYTHONPATH=$PYTHONPATH:/lib`) is the current folder to Python.
     """
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if run.own.is_dir():
-        paths.insert(0, str(run.own))
+        paths = [str(run.own), *paths, *run.read_manifest().libraries]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 

@@ -18,7 +18,7 @@ from holdfast.harness.core.json_value import Json
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.runs.directory import RunDir
 
-IN_TEXT = re.compile(r"(?P<path>.+\.py)(?P<rest>:[A-Za-z_][A-Za-z0-9_]*)")
+IN_TEXT = re.compile(r"(?P<path>.+\.py)(?P<rest>:[A-Za-z_][A-Za-z0-9_]*(?:@[a-z][a-z0-9-]*)?)")
 
 
 def named(plan: Plan) -> Iterator[tuple[str, str]]:
