@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from holdfast.checkers.coverage.requirements import Exercise, conclude
 from holdfast.checkers.facts.verdicts_by_fault import Met
-from holdfast.checkers.holds.assumptions import asked_and_contradicted
+from holdfast.checkers.holds.contradictions import asked_and_contradicted
 from holdfast.harness.core.case import AcrossParts, Case
 from holdfast.harness.core.verdict import Finding, PropertyVerdict
 

@@ -17,9 +17,9 @@ from holdfast.checkers.facts.fault_windows import coverage
 from holdfast.checkers.facts.late_writes import late_writes
 from holdfast.checkers.facts.latency_breakdown import SAID
 from holdfast.checkers.facts.power_losses import losses, met_after, operations
-from holdfast.checkers.holds.attempt_table import Bools, Table, table
+from holdfast.checkers.holds.attempt_table import Table, table
 from holdfast.checkers.holds.hierarchy import below, paths
-from holdfast.checkers.holds.history_index import Indices, Ints, column, rows_of
+from holdfast.checkers.holds.history_index import Bools, Indices, Ints, column, rows_of
 from holdfast.checkers.holds.leases import INF
 from holdfast.checkers.holds.overlaps import reaches
 from holdfast.harness.core.case import Case

@@ -19,8 +19,8 @@ from holdfast.checkers.facts.fault_windows import AIMED_AT_CLIENTS, servers_stru
 from holdfast.checkers.facts.late_writes import late_writes
 from holdfast.checkers.facts.latency_breakdown import acquire_split
 from holdfast.checkers.facts.stale_belief import stale_beliefs
-from holdfast.checkers.holds.attempt_table import Bools, table
-from holdfast.checkers.holds.history_index import Ints, column, rows_of, took
+from holdfast.checkers.holds.attempt_table import table
+from holdfast.checkers.holds.history_index import Bools, Ints, column, rows_of, took
 from holdfast.checkers.holds.leases import INF
 from holdfast.checkers.holds.overlaps import reaches
 from holdfast.harness.core.case import Case, Window

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from holdfast.checkers.holds.attempt_table import Bools, Table, table
-from holdfast.checkers.holds.history_index import Indices, Ints
+from holdfast.checkers.holds.attempt_table import Table, table
+from holdfast.checkers.holds.history_index import Bools, Indices, Ints
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import NO_TOKEN
 from holdfast.harness.verdicts.evidence import Tokens

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from holdfast.checkers.facts import resource_log
-from holdfast.checkers.holds.assumptions import ordered
-from holdfast.checkers.holds.attempt_table import Bools, table
+from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import Attempt, conflict
-from holdfast.checkers.holds.history_index import Indices, Ints, column
+from holdfast.checkers.holds.history_index import Bools, Indices, Ints, column
+from holdfast.checkers.holds.token_order import ordered
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import NO_TOKEN, Op, Status
 

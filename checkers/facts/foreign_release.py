@@ -12,8 +12,9 @@ from collections.abc import Collection, Iterable, Sequence
 
 from holdfast.checkers.facts.wording import name, seconds, span
 from holdfast.checkers.holds.derive import Attempt, by_id, conflict
+from holdfast.checkers.holds.held_at_once import Overlap
 from holdfast.checkers.holds.history_index import column, rows_of
-from holdfast.checkers.holds.overlaps import Overlap, slack
+from holdfast.checkers.holds.overlaps import slack
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Op, Status
 

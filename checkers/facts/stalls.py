@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from holdfast.checkers.facts.fault_windows import stops_a_minority
-from holdfast.checkers.holds.attempt_table import ENDS, Bools, Table, table
-from holdfast.checkers.holds.derive import INF, Attempt, Span
-from holdfast.checkers.holds.history_index import Indices, Ints
+from holdfast.checkers.holds.attempt_table import Table, table
+from holdfast.checkers.holds.derive import ENDS, INF, Attempt, Span
+from holdfast.checkers.holds.history_index import Bools, Indices, Ints
 from holdfast.checkers.holds.leases import EXPIRY_SLACK_NS
 from holdfast.checkers.holds.starvation import starved_ns
 from holdfast.harness.core.case import Case

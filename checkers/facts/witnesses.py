@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.checkers.facts.overtakes import Passed
 from holdfast.checkers.facts.stalls import Stall
 from holdfast.checkers.facts.wording import known_row
 from holdfast.checkers.holds.derive import Attempt
 from holdfast.checkers.holds.overlaps import proof_reach, slack
+from holdfast.checkers.holds.waits import Passed
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.verdict import Proof
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.checkers.holds.assumptions import believed
 from holdfast.checkers.holds.derive import Attempt
+from holdfast.checkers.holds.statements import believed
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.operations import Status

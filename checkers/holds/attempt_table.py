@@ -10,31 +10,30 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from holdfast.checkers.holds.derive import ASKS, INF, Attempt, attempts, derived
+from holdfast.checkers.holds.derive import ASKS, ENDS, INF, Attempt, attempts, derived
 from holdfast.checkers.holds.hierarchy import families, lines, on_line, paths
 from holdfast.checkers.holds.history_index import (
+    Bools,
     Indices,
     Ints,
-    Log,
     attempt_numbers,
     column,
     rows_of,
 )
+from holdfast.checkers.holds.log import Log
 from holdfast.checkers.holds.owners import owners
+from holdfast.checkers.holds.vectorized import derive
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import NO_TOKEN, Op, Status
 from holdfast.harness.history.distinct_values import LOW_32, distinct
 
-Bools = npt.NDArray[np.bool_]
 Grouping = Callable[[Case, Sequence[int]], Mapping[int, Sequence[int]]]
 
 FEW = 4000
 """Histories up to this number of rows are derived attempt by attempt: columns would cost more."""
 FOLLOWS = (Op.RENEW, Op.RELEASE, Op.WAITING, Op.LOST, Op.CLOSED)
 """Kinds of rows, besides its acquire, that decide an attempt's holds."""
-ENDS = ("", "release", "lost", "closed", "killed", "force-unlock")
 
 
 class Table:
@@ -214,8 +213,6 @@ def table(case: Case) -> Table:
         if len(case.history.rows) <= FEW or "attempts" in case.memo:
             found.fill(range(len(found)), attempts(case))
         else:
-            from holdfast.checkers.holds.vectorized import derive
-
             knotty = np.flatnonzero(~derive(found))
             found.fill(knotty.tolist(), found.pick(knotty))
         case.memo["table"] = found

@@ -14,12 +14,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from holdfast.checkers.holds.assumptions import believed
 from holdfast.checkers.holds.hierarchy import on_line, paths
-from holdfast.checkers.holds.history_index import UNKNOWN, Log
+from holdfast.checkers.holds.history_index import UNKNOWN
 from holdfast.checkers.holds.leases import INF as INF
 from holdfast.checkers.holds.leases import Renewal, contract_end, longest, possible_end, shortest
+from holdfast.checkers.holds.log import Log
 from holdfast.checkers.holds.owners import owner_of
+from holdfast.checkers.holds.statements import believed
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import NO_TOKEN, Mode, Op, Status
 
@@ -27,6 +28,8 @@ Span = tuple[int, int]
 """[from_ns, to_ns], closed"""
 
 ASKS = (Op.ACQUIRE, Op.TRY, Op.PROBE)
+ENDS = ("", "release", "lost", "closed", "killed", "force-unlock")
+"""Why a claim ended: `Attempt.end_why`, whose place here is `Table.why`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

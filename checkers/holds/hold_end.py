@@ -11,12 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holdfast.checkers.holds.assumptions import ENDING, stands_for
 from holdfast.checkers.holds.attempt_table import table
+from holdfast.checkers.holds.contradictions import stands_for
 from holdfast.checkers.holds.derive import INF, Attempt, conflict
 from holdfast.checkers.holds.history_index import UNKNOWN, Ints, column, rows_of
 from holdfast.checkers.holds.leases import longest
 from holdfast.checkers.holds.starvation import overdue_ns
+from holdfast.checkers.holds.statements import ENDING
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import NO_TOKEN, Mode, Op, Status

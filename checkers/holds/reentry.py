@@ -11,11 +11,11 @@ from collections.abc import Container, Sequence
 
 import numpy as np
 
-from holdfast.checkers.holds.assumptions import believed
-from holdfast.checkers.holds.attempt_table import Bools, Table, table
+from holdfast.checkers.holds.attempt_table import Table, table
 from holdfast.checkers.holds.derive import INF, Attempt
-from holdfast.checkers.holds.history_index import UNKNOWN, Indices, Ints
+from holdfast.checkers.holds.history_index import UNKNOWN, Bools, Indices, Ints
 from holdfast.checkers.holds.owners import sharing
+from holdfast.checkers.holds.statements import believed
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Op, Status
 

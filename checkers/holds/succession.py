@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from holdfast.checkers.holds.assumptions import ordered
-from holdfast.checkers.holds.attempt_table import Bools, table
+from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import Attempt
-from holdfast.checkers.holds.history_index import Indices, Ints
+from holdfast.checkers.holds.history_index import Bools, Indices, Ints
 from holdfast.checkers.holds.leases import INF
 from holdfast.checkers.holds.overlaps import granted, slack
+from holdfast.checkers.holds.token_order import ordered
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import NO_TOKEN, Mode
 

@@ -7,14 +7,19 @@ both derivations equal.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from holdfast.checkers.holds.assumptions import answers
-from holdfast.checkers.holds.attempt_table import ENDS, Bools, Table
-from holdfast.checkers.holds.history_index import Indices, Ints, column, rows_of
+from holdfast.checkers.holds.derive import ENDS
+from holdfast.checkers.holds.history_index import Bools, Indices, Ints, column, rows_of
 from holdfast.checkers.holds.leases import INF, MILLION
+from holdfast.checkers.holds.statements import answers
 from holdfast.harness.core.operations import NO_TOKEN, Op, Status
 from holdfast.harness.history.distinct_values import distinct
+
+if TYPE_CHECKING:
+    from holdfast.checkers.holds.attempt_table import Table
 
 LONG_NS = 1 << 42
 """Longer leases could overflow when multiplied by the drift."""

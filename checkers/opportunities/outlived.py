@@ -16,12 +16,12 @@ from typing import NamedTuple
 import numpy as np
 
 from holdfast.checkers.facts.wording import seconds, span
-from holdfast.checkers.holds.assumptions import believed
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import Attempt, conflict
 from holdfast.checkers.holds.history_index import column, rows_of
 from holdfast.checkers.holds.leases import INF, Renewal, contract_end, shortest
 from holdfast.checkers.holds.overlaps import slack
+from holdfast.checkers.holds.statements import believed
 from holdfast.checkers.opportunities.strokes import Stroke, unstaged
 from holdfast.harness.core.case import Case, Window
 from holdfast.harness.core.operations import Op, Status

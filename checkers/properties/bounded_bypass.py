@@ -20,8 +20,9 @@ from dataclasses import replace
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
 from holdfast.checkers.facts import witnesses
-from holdfast.checkers.facts.overtakes import Passed, told, waits
+from holdfast.checkers.facts.overtakes import told
 from holdfast.checkers.facts.wording import drawn, lock_name
+from holdfast.checkers.holds.waits import Passed, waits
 from holdfast.checkers.properties.starvation_freedom import starved
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.verdict import Finding, PropertyVerdict

@@ -22,12 +22,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
-from holdfast.checkers.facts.overtakes import Passed, told, waits
+from holdfast.checkers.facts.overtakes import told
 from holdfast.checkers.facts.wording import drawn, lock_name
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import Attempt
 from holdfast.checkers.holds.history_index import Ints
 from holdfast.checkers.holds.overlaps import slack
+from holdfast.checkers.holds.waits import Passed, waits
 from holdfast.checkers.properties.bounded_bypass import allowed
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import NO_TOKEN

@@ -18,8 +18,8 @@ from collections.abc import Iterator
 
 from holdfast.checkers.facts import witnesses
 from holdfast.checkers.facts.wording import drawn, known_row, lock_name, name, seconds, span, who
-from holdfast.checkers.holds.attempt_table import ENDS, table
-from holdfast.checkers.holds.derive import Attempt, leased_until
+from holdfast.checkers.holds.attempt_table import table
+from holdfast.checkers.holds.derive import ENDS, Attempt, leased_until
 from holdfast.checkers.holds.history_index import column, rows_of
 from holdfast.checkers.holds.leases import shortest
 from holdfast.checkers.holds.succession import Succession, succession_of

@@ -7,12 +7,14 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from holdfast.checkers.holds.assumptions import LASTING, first_come, ordered, stands_for
 from holdfast.checkers.holds.attempt_table import table
+from holdfast.checkers.holds.contradictions import first_come, stands_for
 from holdfast.checkers.holds.derive import INF, Attempt, by_lock
 from holdfast.checkers.holds.history_index import column
 from holdfast.checkers.holds.overlaps import Leaders, proof_reach, reach, slack
 from holdfast.checkers.holds.reentry import reported_over_ns
+from holdfast.checkers.holds.statements import LASTING
+from holdfast.checkers.holds.token_order import ordered
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import CHANGED, NO_TOKEN, Mode, Status, carried
 

@@ -26,29 +26,15 @@ from holdfast.checkers.coverage.requirements import conclude, exercise
 from holdfast.checkers.facts import foreign_release, legal_orders, witnesses
 from holdfast.checkers.facts.stale_belief import stale_beliefs
 from holdfast.checkers.facts.wording import drawn, known_row, lock_name, name, seconds, span, who
-from holdfast.checkers.holds.assumptions import (
-    RELEASES,
-    RENEWALS,
-    TOKENS,
-    against,
-    first_come,
-    ordered,
-    told,
-)
-from holdfast.checkers.holds.attempt_table import ENDS, table
-from holdfast.checkers.holds.derive import Attempt, conflict, ordered_tokens
+from holdfast.checkers.holds.attempt_table import table
+from holdfast.checkers.holds.contradictions import against, first_come, told
+from holdfast.checkers.holds.derive import ENDS, Attempt, conflict, ordered_tokens
+from holdfast.checkers.holds.held_at_once import Overlap, overlaps
 from holdfast.checkers.holds.history_index import Indices
 from holdfast.checkers.holds.leases import shortest
-from holdfast.checkers.holds.overlaps import (
-    Overlap,
-    disputes,
-    granted_by_token,
-    overlaps,
-    proof_reach,
-    proof_reaches,
-    reach,
-    slack,
-)
+from holdfast.checkers.holds.overlaps import proof_reach, proof_reaches, reach, slack
+from holdfast.checkers.holds.statements import RELEASES, RENEWALS, TOKENS
+from holdfast.checkers.holds.token_order import disputes, granted_by_token, ordered
 from holdfast.checkers.properties.lock_delay import delayed, early_grants
 from holdfast.checkers.properties.over_admission import over_admissions
 from holdfast.harness.core.case import Case

@@ -28,11 +28,12 @@ from holdfast.checkers.coverage.requirements import conclude, exercise
 from holdfast.checkers.facts import resource_log
 from holdfast.checkers.facts.stalls import longest_ns
 from holdfast.checkers.facts.wording import drawn, lock_name, name, seconds, who
-from holdfast.checkers.holds.assumptions import believed
-from holdfast.checkers.holds.attempt_table import ENDS, Bools, table
-from holdfast.checkers.holds.history_index import Indices, Ints, column
+from holdfast.checkers.holds.attempt_table import table
+from holdfast.checkers.holds.derive import ENDS
+from holdfast.checkers.holds.history_index import Bools, Indices, Ints, column
 from holdfast.checkers.holds.leases import EXPIRY_SLACK_NS
 from holdfast.checkers.holds.starvation import overdue_ns
+from holdfast.checkers.holds.statements import believed
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Mode, Op, Status
 from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict

@@ -23,16 +23,17 @@ import numpy as np
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
 from holdfast.checkers.facts import witnesses
-from holdfast.checkers.facts.overtakes import first_told
 from holdfast.checkers.facts.stalls import longest_ns
 from holdfast.checkers.facts.starved_hosts import excuse
 from holdfast.checkers.facts.wording import drawn, lock_name, name, seconds, span
-from holdfast.checkers.holds.assumptions import LASTING, stands_for
-from holdfast.checkers.holds.attempt_table import Bools, table
+from holdfast.checkers.holds.attempt_table import table
+from holdfast.checkers.holds.contradictions import stands_for
 from holdfast.checkers.holds.derive import Attempt, Span, conflict
-from holdfast.checkers.holds.history_index import Indices, Ints
+from holdfast.checkers.holds.history_index import Bools, Indices, Ints
 from holdfast.checkers.holds.overlaps import proof_reach, proof_reaches, reach, reaches, slack
 from holdfast.checkers.holds.starvation import starved_spans, without_starvation
+from holdfast.checkers.holds.statements import LASTING
+from holdfast.checkers.holds.waits import first_told
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import Mode

@@ -25,7 +25,7 @@ from holdfast.checkers.facts.admissions import accepted, walked
 from holdfast.checkers.facts.wording import drawn, lock_name, seconds, who
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import INF, Attempt
-from holdfast.checkers.holds.overlaps import disordered
+from holdfast.checkers.holds.token_order import disordered
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
 

@@ -18,11 +18,12 @@ import numpy as np
 from holdfast.checkers.coverage.requirements import conclude, exercise
 from holdfast.checkers.facts import witnesses
 from holdfast.checkers.facts.wording import drawn, lock_name, name, seconds, who
-from holdfast.checkers.holds.assumptions import LASTING, believed, stands_for
 from holdfast.checkers.holds.attempt_table import table
+from holdfast.checkers.holds.contradictions import stands_for
 from holdfast.checkers.holds.derive import INF, Attempt
 from holdfast.checkers.holds.history_index import UNKNOWN, Indices, column, rows_of
 from holdfast.checkers.holds.overlaps import proof_reach, reach, slack
+from holdfast.checkers.holds.statements import LASTING, believed
 from holdfast.checkers.holds.succession import Succession, succession_of
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Op, Status

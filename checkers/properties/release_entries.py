@@ -14,10 +14,11 @@ from collections.abc import Iterator, Sequence
 
 from holdfast.checkers.facts import witnesses
 from holdfast.checkers.facts.wording import lock_name, name, seconds
-from holdfast.checkers.holds.assumptions import LASTING, believed, stands_for
+from holdfast.checkers.holds.contradictions import stands_for
 from holdfast.checkers.holds.derive import Attempt, by_id, by_lock
 from holdfast.checkers.holds.history_index import column, rows_of
 from holdfast.checkers.holds.overlaps import reach, slack
+from holdfast.checkers.holds.statements import LASTING, believed
 from holdfast.checkers.properties import lock_timeline
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Op, Status

@@ -19,9 +19,10 @@ from dataclasses import replace
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
 from holdfast.checkers.facts import witnesses
-from holdfast.checkers.facts.overtakes import Passed, told, waits
+from holdfast.checkers.facts.overtakes import told
 from holdfast.checkers.facts.starved_hosts import only_starved
 from holdfast.checkers.facts.wording import drawn, lock_name
+from holdfast.checkers.holds.waits import Passed, waits
 from holdfast.checkers.properties.deadlock_freedom import WAITS, deadlocks, unanswered_probes
 from holdfast.checkers.properties.livelock import livelocks
 from holdfast.harness.core.case import Case

@@ -18,17 +18,9 @@ from holdfast.checkers.coverage.requirements import conclude, exercise
 from holdfast.checkers.facts import legal_orders, witnesses
 from holdfast.checkers.facts.wording import drawn, known_row, lock_name, name, seconds
 from holdfast.checkers.holds.derive import Attempt
-from holdfast.checkers.holds.overlaps import (
-    disjoint,
-    disordered,
-    disputes,
-    granted,
-    inversions,
-    proof_reach,
-    reach,
-    repeated,
-    slack,
-)
+from holdfast.checkers.holds.held_at_once import disjoint
+from holdfast.checkers.holds.overlaps import granted, proof_reach, reach, slack
+from holdfast.checkers.holds.token_order import disordered, disputes, inversions, repeated
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
 

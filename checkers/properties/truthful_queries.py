@@ -34,7 +34,7 @@ from heapq import heappop, heappush
 from holdfast.checkers.coverage.requirements import conclude, exercise
 from holdfast.checkers.facts import witnesses
 from holdfast.checkers.facts.wording import lock_name, name, seconds
-from holdfast.checkers.holds.assumptions import first_come
+from holdfast.checkers.holds.contradictions import first_come
 from holdfast.checkers.holds.derive import Attempt, by_id, conflict
 from holdfast.checkers.holds.hierarchy import paths
 from holdfast.checkers.holds.overlaps import slack

@@ -7,23 +7,25 @@ from typing import Any
 
 import pytest
 
-from holdfast.checkers.holds.assumptions import (
-    ENDING,
-    FIFO,
-    LASTING,
+from holdfast.checkers.holds.contradictions import (
     LOOKS,
-    RELEASES,
-    RENEWALS,
-    TOKENS,
-    UNIQUE,
     against,
     asked_and_contradicted,
-    believed,
     fallen,
     stands,
     told,
 )
 from holdfast.checkers.holds.derive import attempts
+from holdfast.checkers.holds.statements import (
+    ENDING,
+    FIFO,
+    LASTING,
+    RELEASES,
+    RENEWALS,
+    TOKENS,
+    UNIQUE,
+    believed,
+)
 from holdfast.checkers.properties import (
     bounded_bypass,
     mutual_exclusion,

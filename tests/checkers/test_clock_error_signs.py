@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.checkers.holds.assumptions import RELEASES, RENEWALS, answers
+from holdfast.checkers.holds.statements import RELEASES, RENEWALS, answers
 from holdfast.checkers.properties import bounded_bypass
 from holdfast.harness.core.clock import SECOND
 from tests.checkers.shorthand import case

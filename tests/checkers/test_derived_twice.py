@@ -14,11 +14,14 @@ import pytest
 
 from holdfast import catalogue
 from holdfast.checkers.facts.late_writes import _inside_again
-from holdfast.checkers.holds.assumptions import ENDING, LASTING, first_come, ordered, stands_for
 from holdfast.checkers.holds.attempt_table import table
+from holdfast.checkers.holds.contradictions import first_come, stands_for
 from holdfast.checkers.holds.derive import INF, Attempt, attempts, by_lock, conflict, leased_until
+from holdfast.checkers.holds.held_at_once import overlaps
 from holdfast.checkers.holds.hold_end import _surely_ended, lease_ran_by_itself
-from holdfast.checkers.holds.overlaps import granted, overlaps, reach
+from holdfast.checkers.holds.overlaps import granted, reach
+from holdfast.checkers.holds.statements import ENDING, LASTING
+from holdfast.checkers.holds.token_order import ordered
 from holdfast.checkers.properties.lock_delay import _open_ns
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.loading import load

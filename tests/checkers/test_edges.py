@@ -15,13 +15,14 @@ from holdfast import catalogue
 from holdfast.checkers.coverage.requirements import exercise
 from holdfast.checkers.facts import legal_orders
 from holdfast.checkers.facts.fault_windows import _quorum_left
-from holdfast.checkers.facts.overtakes import waits
 from holdfast.checkers.facts.stale_belief import stale_beliefs
 from holdfast.checkers.facts.verdicts_by_fault import at_work
-from holdfast.checkers.holds.assumptions import ENDING, UNIQUE, against, answers
 from holdfast.checkers.holds.attempt_table import Table, table
+from holdfast.checkers.holds.contradictions import against
 from holdfast.checkers.holds.derive import attempts
 from holdfast.checkers.holds.overlaps import reach
+from holdfast.checkers.holds.statements import ENDING, UNIQUE, answers
+from holdfast.checkers.holds.waits import waits
 from holdfast.checkers.properties import (
     bounded_wait,
     deadlock_freedom,

@@ -13,10 +13,11 @@ import pytest
 
 from holdfast.checkers.facts import legal_orders
 from holdfast.checkers.facts.stale_belief import stale_beliefs
-from holdfast.checkers.holds.assumptions import RELEASES, RENEWALS, UNIQUE, fallen
 from holdfast.checkers.holds.attempt_table import table
+from holdfast.checkers.holds.contradictions import fallen
 from holdfast.checkers.holds.derive import INF, Attempt, attempts, conflict
 from holdfast.checkers.holds.overlaps import Leaders, reach
+from holdfast.checkers.holds.statements import RELEASES, RENEWALS, UNIQUE
 from holdfast.checkers.holds.succession import Succession
 from holdfast.checkers.properties import exactly_once_job, no_expired_write, no_false_rejection
 from holdfast.checkers.properties.loss_notice import writes_after_notice

@@ -18,10 +18,10 @@ import numpy as np
 import pytest
 
 from holdfast import catalogue
-from holdfast.checkers.holds.assumptions import ordered
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import INF, attempts, leased_until
 from holdfast.checkers.holds.overlaps import reach
+from holdfast.checkers.holds.token_order import ordered
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.loading import load

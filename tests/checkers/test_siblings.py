@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from holdfast import catalogue
-from holdfast.checkers.holds import assumptions
-from holdfast.checkers.holds.assumptions import FIFO, RELEASES, RENEWALS, TOKENS, UNIQUE
+from holdfast.checkers.holds import contradictions, token_order
+from holdfast.checkers.holds.statements import FIFO, RELEASES, RENEWALS, TOKENS, UNIQUE
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.loading import load
@@ -170,7 +170,7 @@ def contradicting(assumption: str, specimen: Specimen) -> Iterator[Case]:
     """A violation, followed by rows that contradict an assumption."""
     for text in (t for t, (name, _) in CONTRADICTED.items() if name == assumption and "~" not in t):
         given = replace(specimen, text=f"{specimen.text} {later(text)}").case()
-        if any(assumption in told for told in assumptions.fallen(given).values()):
+        if any(assumption in told for told in contradictions.fallen(given).values()):
             yield replace(given, memo={})
 
 
@@ -198,6 +198,7 @@ def test_a_checker_that_relied_on_it_would_be_seen(
 ) -> None:
     """Here, or by the verifier, which is asked about every finding."""
     cases = [given for one in SPECIMENS for given in contradicting(assumption, one)]
-    monkeypatch.setattr(assumptions, "against", lambda case, name: {})
+    monkeypatch.setattr(contradictions, "against", lambda case, name: {})
+    monkeypatch.setattr(token_order, "against_order", lambda case: {})
     with pytest.raises(AssertionError):
         relies_on_nothing(assumption, cases)

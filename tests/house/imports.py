@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -67,8 +67,11 @@ def targets(node: ast.ImportFrom) -> Iterator[str]:
             yield whole if whole in modules() else base
 
 
-def cycles() -> list[list[str]]:
-    """Sets of modules that load each other in a cycle; empty where there is none (Tarjan, 1972)."""
+def cycles(imports: Callable[[str], frozenset[str]] = loaded) -> list[list[str]]:
+    """Sets of modules that load each other in a cycle; empty where there is none (Tarjan, 1972).
+
+    imports   the modules that a module imports
+    """
     number: dict[str, int] = {}
     low: dict[str, int] = {}
     stack: list[str] = []
@@ -77,7 +80,7 @@ def cycles() -> list[list[str]]:
     def visit(module: str) -> None:
         number[module] = low[module] = len(number)
         stack.append(module)
-        for target in sorted(loaded(module) & modules().keys()):
+        for target in sorted(imports(module) & modules().keys()):
             if target not in number:
                 visit(target)
                 low[module] = min(low[module], low[target])

@@ -9,7 +9,7 @@ from itertools import product
 
 import pytest
 
-from holdfast.checkers.facts.overtakes import waits
+from holdfast.checkers.holds.waits import waits
 from holdfast.checkers.properties import bounded_bypass, bounded_wait, starvation_freedom
 from holdfast.harness.core.seeds import stream
 from tests.checkers.shorthand import case, history

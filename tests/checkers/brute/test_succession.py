@@ -10,10 +10,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from holdfast.checkers.holds.assumptions import TOKENS, stands
+from holdfast.checkers.holds.contradictions import stands
 from holdfast.checkers.holds.derive import INF, Attempt, attempts, conflict
-from holdfast.checkers.holds.overlaps import inversions, reach
+from holdfast.checkers.holds.overlaps import reach
+from holdfast.checkers.holds.statements import TOKENS
 from holdfast.checkers.holds.succession import Tops
+from holdfast.checkers.holds.token_order import inversions
 from holdfast.checkers.properties import loss_notice, ownership
 from holdfast.harness.core.case import Case, Window
 from holdfast.harness.core.fault_traits import BEFORE

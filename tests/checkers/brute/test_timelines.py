@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from holdfast.checkers.holds.overlaps import overlaps
+from holdfast.checkers.holds.held_at_once import overlaps
 from holdfast.checkers.properties import mutual_exclusion, token_order
 from holdfast.harness.core.case import Case, History
 from holdfast.harness.core.verdict import Verdict
