@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from holdfast import catalogue
+from holdfast.harness.core.loading import load
 from holdfast.interpreter import build
 from holdfast.nemesis.agent import nft
 from holdfast.nemesis.agent.requests import Agent
@@ -61,6 +63,8 @@ class Bench:
     def __init__(self, pids: Sequence[int]) -> None:
         self._agent = Agent()
         self._faults = 0
+        kinds = (load(row.entry) for row in catalogue.NEMESES.values())
+        self._ask("load", halves=list(dict.fromkeys(half for one in kinds for half in one.agent)))
         for n, pid in enumerate(pids):
             self._ask("adopt", node=f"n{n}", pid=pid, address=f"10.0.0.{n}", processes=[pid])
 

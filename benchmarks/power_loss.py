@@ -13,7 +13,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+from holdfast import catalogue
 from holdfast.clusters.backends.local.backend import MOUNTS_VARIABLE, diskless, launch_prefix
+from holdfast.harness.core.loading import load
 from holdfast.interpreter import build
 from holdfast.nemesis.agent.requests import Agent
 
@@ -36,6 +38,8 @@ def main() -> int:
         words = [*launch_prefix(disks=True), sys.executable, "-m", "benchmarks.power_loss"]
         os.execvp(words[0], words)
     agent = Agent()
+    kinds = (catalogue.NEMESES[name].entry for name in ("power", "disk-hang"))
+    ask(agent, "load", halves=[half for entry in kinds for half in load(entry).agent])
     with tempfile.TemporaryDirectory() as folder:
         at = Path(folder) / "n1"
         ask(agent, "disk", node="n1", path=str(at), bytes=DISK_BYTES)

@@ -47,6 +47,7 @@ class OnTheWire:
     known: Mapping[str, Callable[[str], object]] = field(
         default_factory=lambda: {"count": whole, "by": duration_ns, "after": whole}
     )
+    agent: Sequence[str] = ("holdfast.nemesis.agent.client_proxy:DISTURB",)
 
     def draw(self, rng: random.Random, options: Mapping[str, str], span_ns: int) -> Sequence[Fault]:
         """Faults for a run of `span_ns`. Errors: UsageError."""
@@ -78,6 +79,7 @@ class InTheProcess:
     known: Mapping[str, Callable[[str], object]] = field(
         default_factory=lambda: {"count": whole, "after": duration_ns}
     )
+    agent: Sequence[str] = ()
 
     def draw(self, rng: random.Random, options: Mapping[str, str], span_ns: int) -> Sequence[Fault]:
         """Faults for a run of `span_ns`. Errors: UsageError."""

@@ -94,6 +94,7 @@ class OnLinks:
     defaults: Callable[[Mapping[str, str]], Mapping[str, str]] = lambda options: {}
     args: Callable[[Mapping[str, str]], Mapping[str, Json]] = lambda params: {}
     at_sender: bool = False
+    agent: Sequence[str] = ("holdfast.nemesis.agent.links.link_faults:LINK",)
 
     def draw(self, rng: random.Random, options: Mapping[str, str], span_ns: int) -> Sequence[Fault]:
         """Faults for a run of `span_ns`. Errors: UsageError."""

@@ -55,6 +55,7 @@ class Aimed:
     name    of the nemesis and of its request
     usual   default target of the n-th fault
     traits  what it does
+    agent   its half in the fault agent: entries of `nemesis.agent.halves.Half`
     leases  default length of a fault, in leases
     straddles   by default its lengths straddle a lease instead
     """
@@ -62,6 +63,7 @@ class Aimed:
     name: str
     usual: Usual
     traits: Traits
+    agent: Sequence[str]
     leases: float = 1.5
     straddles: bool = False
 

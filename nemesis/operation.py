@@ -16,6 +16,10 @@ from holdfast.nemesis.server_fault import NO_SERVERS, PARTS
 from holdfast.nemesis.targets import Unresolved, resolve
 
 ALL = "all"
+OF_OPERATORS = tuple(
+    f"holdfast.nemesis.agent.{half}" for half in ("signals:KILL", "signals:PAUSE", "cuts:CUT")
+)
+"""The halves in the fault agent that the driver uses for an operator's work."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,6 +39,7 @@ class OnService:
     args: Callable[[Mapping[str, str]], Mapping[str, Json]] = lambda params: {}
     known: Mapping[str, Callable[[str], object]] = field(default_factory=dict)
     leases: float = 1.5
+    agent: Sequence[str] = OF_OPERATORS
 
     def draw(self, rng: random.Random, options: Mapping[str, str], span_ns: int) -> Sequence[Fault]:
         """Faults for a run of `span_ns`. Errors: UsageError."""

@@ -25,6 +25,7 @@ class OnServers:
 
     name    of the nemesis and of its request
     usual   default target of the n-th fault
+    agent   its half in the fault agent: entries of `nemesis.agent.halves.Half`
     known   its own options and their parsers
     args    parameters of a fault -> arguments of its request, besides `fault` and `nodes`
     leases  default length of a fault, in leases
@@ -34,6 +35,7 @@ class OnServers:
     name: str
     usual: Usual
     traits: Traits
+    agent: Sequence[str]
     known: Mapping[str, Callable[[str], object]] = field(default_factory=dict)
     args: Callable[[Mapping[str, str]], Mapping[str, Json]] = lambda params: {}
     leases: float = 1.5

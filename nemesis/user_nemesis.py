@@ -1,13 +1,18 @@
 """A nemesis of the user: any object with `traits`, `draw` and `requests`.
 
+`agent`, if it has it, lists its own halves in the fault agent: names of `nemesis.agent.halves.Half`
+in its own module, or module:NAME in its own package.
+
 `holdfast.nemesis.user_nemesis:MODULE.NAME` is the nemesis NAME of a user's module. A run is judged
 by the traits, so a fault whose requests do what they do not declare is skipped with that reason.
 """
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from holdfast.harness.core.errors import UsageError
@@ -16,6 +21,7 @@ from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import Fault, Nemesis, Request, View
 from holdfast.nemesis.targets import Unresolved
 
+KINDS, AGENT = "holdfast.nemesis.kinds", "holdfast.nemesis.agent"
 DECLARED_BY = {
     "kill": "kills",
     "pause": "stops",
@@ -48,22 +54,38 @@ LASTING = ("kill", "torn-write", "syscall", "failpoint", "set_clock", "freeze-wr
 class UserNemesis:
     """Implements the port `Nemesis`; UsageError lists all that is wrong with the user's object."""
 
-    def __init__(self, name: str, made: Any) -> None:
+    def __init__(self, name: str, made: Any, module: str = "") -> None:
         problems = [
             f"missing `{method}`"
             for method in ("draw", "requests")
             if not callable(getattr(made, method, None))
         ]
-        traits = getattr(made, "traits", None)
+        traits, halves = (getattr(made, name, None) for name in ("traits", "agent"))
         if not isinstance(traits, Traits):
             problems.append("missing `traits`, a holdfast.harness.core.fault_traits.Traits")
         elif traits.pattern not in ("", *PATTERNS):
             problems.append(f"invalid pattern {traits.pattern!r}: one of {', '.join(PATTERNS)}")
+        own = [half if ":" in half else f"{module}:{half}" for half in halves or ()]
+        problems += [
+            f"half {half!r} is neither in {AGENT} nor in its own package"
+            for half in own
+            if half.partition(".")[0].partition(":")[0] != module.partition(".")[0]
+            and not half.startswith(f"{AGENT}.")
+        ]
         if problems or not isinstance(traits, Traits):
             raise UsageError(*(f"nemesis {name}: {problem}" for problem in problems))
         self.traits = traits
+        self._halves = own
         self._name = name
         self._made: Nemesis = made() if isinstance(made, type) else made
+
+    @property
+    def agent(self) -> Sequence[str]:
+        """Its own halves in the fault agent, and all built-in ones, whose requests it may make."""
+        kinds = importlib.import_module(KINDS)
+        built_in = (one.name for one in pkgutil.iter_modules(kinds.__path__))
+        made: Iterator[Nemesis] = (load(f"{KINDS}.{name}:NEMESIS") for name in built_in)
+        return list(dict.fromkeys([*self._halves, *(half for one in made for half in one.agent)]))
 
     def draw(self, rng: random.Random, options: Mapping[str, str], span_ns: int) -> Sequence[Fault]:
         """Faults for a run of `span_ns`. Errors: UsageError."""
@@ -112,4 +134,4 @@ def __getattr__(name: str) -> UserNemesis:
     module, dot, attr = name.rpartition(".")
     if not dot:
         raise AttributeError(name)
-    return UserNemesis(attr, load(f"{module}:{attr}"))
+    return UserNemesis(attr, load(f"{module}:{attr}"), module)

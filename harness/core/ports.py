@@ -113,13 +113,14 @@ class Request:
 
 
 class Nemesis(Protocol):
-    """One kind of fault: pure decisions; the fault agent or the simulator carries them out.
-
-    `traits` say what it does; checkers and the driver read them, not the name of the kind.
-    """
+    """One kind of fault: pure decisions; the fault agent (`agent`: its halves) or the simulator
+    carries them out. `traits` say what it does; no one reads the name of the kind."""
 
     @property
     def traits(self) -> Traits: ...
+
+    @property
+    def agent(self) -> Sequence[str]: ...
 
     def draw(
         self, rng: random.Random, options: Mapping[str, str], span_ns: int

@@ -81,11 +81,12 @@ class Run:
     async def execute(self) -> None:
         """Deploys, drives under faults, heals, settles, probes and tears down; always heals."""
         try:
-            agent = await self._start_agent()
+            nemeses = {do: load(entry) for do, entry in self.manifest.entries.nemeses.items()}
+            halves = dict.fromkeys(half for one in nemeses.values() for half in one.agent)
+            agent = await self._start_agent(list(halves))
         except BaseException:
             await to_the_end(self._tear_down())
             raise
-        nemeses = {do: load(entry) for do, entry in self.manifest.entries.nemeses.items()}
         cluster = self._cluster(agent, nemeses.values())
         schedule = Schedule(
             faults=self.plan.faults,
@@ -193,7 +194,8 @@ class Run:
             if not loss.cancelled():
                 loss.exception()
 
-    async def _start_agent(self) -> AgentLink:
+    async def _start_agent(self, halves: Sequence[str] = ()) -> AgentLink:
+        """A fault agent that knows the kinds of fault with these halves."""
         backend = self._backend
         if isinstance(backend, Hosting):
             agent: AgentLink = await backend.agents()
@@ -202,6 +204,8 @@ class Run:
             env = {"PYTHONPATH": str(run.code), **self._runtime.environ}
             agent = await AgentLink.start(backend.agent_argv(), env, run.log("agent", "agent"))
         await agent.ask("hello", kill_on_eof=True)
+        if halves:
+            await agent.ask("load", halves=list(halves))
         return agent
 
     async def _stages(self, cluster: Cluster, schedule: Schedule) -> None:

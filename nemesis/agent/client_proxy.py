@@ -15,9 +15,11 @@ from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from holdfast.nemesis.agent.halves import Half
 from holdfast.nemesis.agent.hosted_nodes import World
 from holdfast.nemesis.agent.nft import Namespace
 from holdfast.nemesis.agent.request_errors import Evidence, Refused
+from holdfast.nemesis.agent.request_forms import FAULT, MISSING, NODES, Form
 
 CHUNK_BYTES = 65536
 BOUND_S = 2.0
@@ -217,3 +219,20 @@ def _loop_inside(network: Namespace) -> asyncio.AbstractEventLoop:
     if not ready.wait(BOUND_S):
         raise Refused("tap: cannot enter the network namespace")
     return loop
+
+
+DISTURB = Half(
+    request="disturb",
+    form=Form(
+        says=f"Disturbs traffic through taps of the nodes by `what`: {', '.join(KINDS)}.",
+        takes={
+            "fault": FAULT,
+            "nodes": NODES,
+            "what": ("a name", MISSING),
+            "count": ("a whole number", 1),
+            "by_ns": ("whole nanoseconds", 0),
+            "after": ("a whole number", 0),
+        },
+    ),
+    make=lambda world: world.part(Taps),
+)

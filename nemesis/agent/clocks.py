@@ -9,9 +9,11 @@ from typing import Any, TypeVar
 
 from holdfast.nemesis.agent import processes
 from holdfast.nemesis.agent.fault_claims import Claims
+from holdfast.nemesis.agent.halves import Half
 from holdfast.nemesis.agent.hosted_nodes import World
 from holdfast.nemesis.agent.processes import Process
 from holdfast.nemesis.agent.request_errors import Evidence, Refused
+from holdfast.nemesis.agent.request_forms import FAULT, NODES, Form
 from holdfast.nemesis.agent.vdso import Patch, Skew, Unpatchable, offset_ns
 
 Result = TypeVar("Result")
@@ -124,3 +126,20 @@ def _patch(process: Process, act: Callable[[Patch], Result]) -> Result | None:
         if not processes.thread_states(process):
             return None
         raise
+
+
+CLOCKS = Half(
+    request="set_clock",
+    form=Form(
+        says="Moves the wall clock of all processes of the nodes, never the monotonic one: by a"
+        " step, a rate, or a step that toggles every strobe_ns.",
+        takes={
+            "fault": FAULT,
+            "nodes": NODES,
+            "step_ns": ("whole nanoseconds", 0),
+            "rate_ppm": ("whole parts per million", 0),
+            "strobe_ns": ("whole nanoseconds", 0),
+        },
+    ),
+    make=Clocks,
+)

@@ -7,8 +7,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from holdfast.nemesis.agent.fault_claims import Claims
+from holdfast.nemesis.agent.halves import Half
 from holdfast.nemesis.agent.hosted_nodes import World
 from holdfast.nemesis.agent.request_errors import Evidence
+from holdfast.nemesis.agent.request_forms import FAULT, MISSING, Form
 
 Link = tuple[str, str]
 """(receiving node, source address that is dropped)"""
@@ -92,3 +94,17 @@ class Cuts:
 
 def _nodes(links: Iterable[Link]) -> list[str]:
     return list(dict.fromkeys(node for node, _ in links))
+
+
+CUT = Half(
+    request="cut",
+    form=Form(
+        says="Drops packets from these addresses to the node. `nodes` is for the record.",
+        takes={
+            "fault": FAULT,
+            "links": ('[{"node", "from": [IPv4 addresses]}]', MISSING),
+            "nodes": ("names", None),
+        },
+    ),
+    make=lambda world: world.part(Cuts),
+)

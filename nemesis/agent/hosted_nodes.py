@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 from holdfast.nemesis.agent import processes
 from holdfast.nemesis.agent.nft import Namespace, NetworkFailed
@@ -15,6 +15,8 @@ from holdfast.nemesis.agent.request_errors import Refused
 if TYPE_CHECKING:
     from holdfast.nemesis.agent.disks.node_disk import NodeDisk
     from holdfast.nemesis.agent.link_proxy import Proxies
+
+Part = TypeVar("Part")
 
 
 class Door(Protocol):
@@ -60,6 +62,13 @@ class World:
         self.fronts: dict[tuple[str, str], set[str]] = {}
         """(node, address) -> the addresses of proxies by which the node reaches it"""
         self.disks: dict[str, NodeDisk] = {}
+        self._parts: dict[object, object] = {}
+
+    def part(self, kind: Callable[[World], Part]) -> Part:
+        """The one object of a class that several kinds of fault share, made with this world."""
+        if kind not in self._parts:
+            self._parts[kind] = kind(self)
+        return cast("Part", self._parts[kind])
 
     def node(self, name: str) -> Adopted:
         """An adopted node. Errors: Refused."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -12,21 +12,14 @@ from typing import Any
 from holdfast.harness.core.json_value import Json
 from holdfast.nemesis.agent import nft, processes, vdso
 from holdfast.nemesis.agent.client_proxy import Taps
-from holdfast.nemesis.agent.clocks import Clocks
 from holdfast.nemesis.agent.cuts import Cuts
 from holdfast.nemesis.agent.disks import loop_mount, node_disk
-from holdfast.nemesis.agent.disks.disk_faults import DiskFull, DiskHang, Power, SyncLie
+from holdfast.nemesis.agent.halves import Half, loaded
 from holdfast.nemesis.agent.hosted_nodes import World
-from holdfast.nemesis.agent.limits.cpu_quota import CpuQuota
-from holdfast.nemesis.agent.limits.memory_limit import MemoryLimit
-from holdfast.nemesis.agent.limits.open_files import OpenFiles
 from holdfast.nemesis.agent.links import link_faults
 from holdfast.nemesis.agent.request_errors import Evidence, Kind, Refused
-from holdfast.nemesis.agent.request_forms import checked
-from holdfast.nemesis.agent.signals import Kills, Pauses, Stops
-from holdfast.nemesis.agent.suspends import Suspends
-from holdfast.nemesis.agent.tracing.failpoints import Failpoints
-from holdfast.nemesis.agent.tracing.system_calls import AT_CALLS, SystemCalls, unsupported
+from holdfast.nemesis.agent.request_forms import REQUESTS, checked
+from holdfast.nemesis.agent.tracing.system_calls import unsupported
 
 Args = Mapping[str, Any]
 
@@ -36,29 +29,12 @@ class Agent:
 
     def __init__(self) -> None:
         self._world = World()
-        self._cuts = Cuts(self._world)
-        self._links = link_faults.Links(self._world)
-        self._taps = Taps(self._world)
-        kills, stops = Kills(self._world), Stops(self._world)
-        power = Power(self._world, kills)
-        self._kinds: dict[str, Kind] = {
-            "cut": self._cuts,
-            "link": self._links,
-            "pause": Pauses(self._world, stops),
-            "suspend": Suspends(self._world, stops),
-            "cpu-quota": CpuQuota(self._world, stops),
-            "open-files": OpenFiles(self._world),
-            "memory-limit": MemoryLimit(self._world),
-            "kill": kills,
-            "power": power,
-            "sync-lie": SyncLie(self._world, power),
-            "disk-hang": DiskHang(self._world),
-            "disk-full": DiskFull(self._world),
-            "set_clock": Clocks(self._world),
-            "disturb": self._taps,
-            "failpoint": Failpoints(self._world),
-            **{request: SystemCalls(self._world, request) for request in AT_CALLS},
-        }
+        self._cuts = self._world.part(Cuts)
+        self._links = self._world.part(link_faults.Links)
+        self._taps = self._world.part(Taps)
+        self._forms = dict(REQUESTS)
+        self._halves: dict[str, Half] = {}
+        self._kinds: dict[str, Kind] = {}
         self._active: dict[str, str] = {}
         self._healed: dict[str, Evidence] = {}
         self._kill_on_eof = False
@@ -68,7 +44,7 @@ class Agent:
         begun = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         number = request.get("id") if isinstance(request, dict) else None
         try:
-            do, args = checked(request)
+            do, args = checked(request, self._forms)
             evidence = self._inject(do, args) if do in self._kinds else self._other(do, args)
         except Refused as error:
             return {"id": number, "ok": False, "error": str(error)}
@@ -123,6 +99,8 @@ class Agent:
         if do == "hello":
             self._kill_on_eof = args["kill_on_eof"]
             return abilities()
+        if do == "load":
+            return self._load(args["halves"])
         if do == "adopt":
             return self._adopt(args)
         if do == "proxy":
@@ -153,6 +131,19 @@ class Agent:
             name: {str(p.pid): processes.state(p) for p in self._world.living(name)}
             for name in self._world.nodes
         }
+
+    def _load(self, halves: Iterable[str]) -> Evidence:
+        """Makes the kinds of fault of these halves known. All or none. Errors: Refused."""
+        asked = dict(self._halves)
+        for half in map(loaded, halves):
+            if half.request in REQUESTS or asked.setdefault(half.request, half) is not half:
+                raise Refused(f"load: two halves for the request {half.request}")
+        for request, half in asked.items():
+            if request not in self._halves:
+                self._kinds[request] = half.make(self._world)
+                self._forms[request] = half.form
+        self._halves = asked
+        return {"requests": [*asked]}
 
     def _adopt(self, args: Args) -> Evidence:
         self._cuts.leave(args["node"])

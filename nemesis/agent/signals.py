@@ -8,9 +8,11 @@ from typing import Any
 
 from holdfast.nemesis.agent import processes
 from holdfast.nemesis.agent.fault_claims import Claims
+from holdfast.nemesis.agent.halves import Half
 from holdfast.nemesis.agent.hosted_nodes import World
 from holdfast.nemesis.agent.processes import Process
 from holdfast.nemesis.agent.request_errors import Evidence, Refused
+from holdfast.nemesis.agent.request_forms import FAULT, NODES, Form
 
 
 class Stops:
@@ -60,9 +62,9 @@ class Stops:
 class Pauses:
     """Faults of kind `pause`. A node that is adopted again meanwhile runs."""
 
-    def __init__(self, world: World, stops: Stops) -> None:
+    def __init__(self, world: World) -> None:
         self._world = world
-        self._stops = stops
+        self._stops = world.part(Stops)
 
     def inject(self, fault: str, args: Mapping[str, Any]) -> Evidence:
         """Stops every process of `nodes`. Errors: Refused if none is alive."""
@@ -137,3 +139,21 @@ def worst(states: Iterable[str]) -> str:
 def _evidence(states: Mapping[str, str]) -> Evidence:
     seen = set(states.values())
     return {"effective": "T" in seen and seen <= {"T", "gone"}, "states": dict(states)}
+
+
+PAUSE = Half(
+    request="pause",
+    form=Form(
+        says="SIGSTOP to all processes of the nodes; responds when every thread has stopped.",
+        takes={"fault": FAULT, "nodes": NODES},
+    ),
+    make=Pauses,
+)
+KILL = Half(
+    request="kill",
+    form=Form(
+        says="SIGKILL to all processes of the nodes; responds when they have exited.",
+        takes={"fault": FAULT, "nodes": NODES},
+    ),
+    make=lambda world: world.part(Kills),
+)

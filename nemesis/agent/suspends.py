@@ -14,9 +14,11 @@ from holdfast.harness.core.json_value import Json
 from holdfast.nemesis.agent import processes
 from holdfast.nemesis.agent.absolute_waits import AbsoluteWaits
 from holdfast.nemesis.agent.fault_claims import Claims
+from holdfast.nemesis.agent.halves import Half
 from holdfast.nemesis.agent.hosted_nodes import World
 from holdfast.nemesis.agent.processes import Process
 from holdfast.nemesis.agent.request_errors import Evidence, Refused
+from holdfast.nemesis.agent.request_forms import FAULT, NODES, Form
 from holdfast.nemesis.agent.signals import Stops, worst
 from holdfast.nemesis.agent.vdso import Patch
 
@@ -28,9 +30,9 @@ CLOCKS = (time.CLOCK_MONOTONIC, time.CLOCK_MONOTONIC_RAW, 6)
 class Suspends:
     """Faults of kind `suspend`. A node that is adopted again meanwhile runs, with a true clock."""
 
-    def __init__(self, world: World, stops: Stops) -> None:
+    def __init__(self, world: World) -> None:
         self._world = world
-        self._stops = stops
+        self._stops = world.part(Stops)
         self._claims: Claims[str] = Claims()
         self._waits = AbsoluteWaits()
         self._since: dict[str, list[int]] = {}
@@ -143,3 +145,14 @@ def _put_back(process: Process, by_ns: int) -> int:
         if processes.state(process) != "gone":
             raise
         return by_ns
+
+
+SUSPEND = Half(
+    request="suspend",
+    form=Form(
+        says="SIGSTOP to all processes of the nodes, as pause; the heal puts their monotonic clocks"
+        " back by the time for which they were stopped, for good, before it resumes them.",
+        takes={"fault": FAULT, "nodes": NODES},
+    ),
+    make=Suspends,
+)

@@ -33,6 +33,7 @@ STROBES = ("20ms", "200ms")
 class Clock:
     """Implements the port `Nemesis`. Options: target, step, rate, strobe, every, for, lease."""
 
+    agent = ("holdfast.nemesis.agent.clocks:CLOCKS",)
     traits = Traits(
         shifts_clocks=True,
         leaves_running=True,

@@ -31,6 +31,7 @@ def _args(params: Mapping[str, str]) -> Mapping[str, Json]:
 
 NEMESIS = OnServers(
     name="cpu-quota",
+    agent=("holdfast.nemesis.agent.limits.cpu_quota:CPU_QUOTA",),
     usual=in_turn(("leader|one",), ("leader|one", "follower|one", "minority|one", "all")),
     traits=Traits(passes=True, simulator=NOT_SIMULATED, pattern="pause"),
     known={"share": share_ppm, "period": positive_ns},

@@ -25,6 +25,7 @@ LATER = ("leader|one", "follower|one", "minority|one", "all")
 
 NEMESIS = OnServers(
     name="disk-error",
+    agent=("holdfast.nemesis.agent.tracing.system_calls:DISK_ERROR",),
     usual=in_turn(FIRST, LATER),
     traits=Traits(kills_later=True, simulator=NOT_SIMULATED),
     known={

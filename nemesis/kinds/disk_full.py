@@ -24,4 +24,9 @@ TRAITS = Traits(
     needs_disk=True,
     simulator=NOT_SIMULATED,
 )
-NEMESIS = OnServers(name="disk-full", usual=in_turn(FIRST, LATER), traits=TRAITS)
+NEMESIS = OnServers(
+    name="disk-full",
+    agent=("holdfast.nemesis.agent.disks.disk_faults:DISK_FULL",),
+    usual=in_turn(FIRST, LATER),
+    traits=TRAITS,
+)

@@ -27,4 +27,9 @@ TRAITS = Traits(
     simulator=NOT_SIMULATED,
     pattern="pause",
 )
-NEMESIS = OnServers(name="disk-hang", usual=in_turn(FIRST, LATER), traits=TRAITS)
+NEMESIS = OnServers(
+    name="disk-hang",
+    agent=("holdfast.nemesis.agent.disks.disk_faults:DISK_HANG",),
+    usual=in_turn(FIRST, LATER),
+    traits=TRAITS,
+)

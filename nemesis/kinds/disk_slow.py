@@ -22,6 +22,7 @@ LATER = ("leader|one", "follower|one", "minority|one", "all")
 
 NEMESIS = OnServers(
     name="disk-slow",
+    agent=("holdfast.nemesis.agent.tracing.system_calls:DISK_SLOW",),
     usual=in_turn(FIRST, LATER),
     traits=Traits(kills_later=True, simulator=NOT_SIMULATED),
     known={"by": duration_ns},

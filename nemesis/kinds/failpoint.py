@@ -42,6 +42,7 @@ PARAMS: dict[str, Callable[[str], object]] = {
 class Failpoint:
     """Implements the port `Nemesis`. Options: target, function, hold, then, every, for, lease."""
 
+    agent = ("holdfast.nemesis.agent.tracing.failpoints:FAILPOINT",)
     traits = Traits(kills_later=True, simulator=NOT_SIMULATED, pattern="pause")
 
     def draw(self, rng: random.Random, options: Mapping[str, str], span_ns: int) -> Sequence[Fault]:

@@ -25,4 +25,9 @@ TRAITS = Traits(
     stand_in="pause",
     swarm=Swarm(places=(5,), targets=("", "holder", "waiter")),
 )
-NEMESIS = Aimed(name="freeze", usual=in_turn(FIRST, LATER), traits=TRAITS)
+NEMESIS = Aimed(
+    name="freeze",
+    agent=("holdfast.nemesis.agent.tracing.system_calls:FREEZE",),
+    usual=in_turn(FIRST, LATER),
+    traits=TRAITS,
+)

@@ -23,5 +23,10 @@ TRAITS = Traits(
     stand_in="pause",
     swarm=Swarm(places=(10,), disks=True),
 )
-NEMESIS = Aimed(name="freeze-write", usual=in_turn(FIRST, LATER), traits=TRAITS)
+NEMESIS = Aimed(
+    name="freeze-write",
+    agent=("holdfast.nemesis.agent.tracing.system_calls:FREEZE_WRITE",),
+    usual=in_turn(FIRST, LATER),
+    traits=TRAITS,
+)
 """Takes effect only if the system writes to a disk."""

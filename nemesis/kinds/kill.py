@@ -29,4 +29,10 @@ TRAITS = Traits(
         instant_ns=(20 * MILLISECOND,) * 3,
     ),
 )
-NEMESIS = Aimed(name="kill", usual=in_turn(FIRST, LATER), traits=TRAITS, straddles=True)
+NEMESIS = Aimed(
+    name="kill",
+    agent=("holdfast.nemesis.agent.signals:KILL",),
+    usual=in_turn(FIRST, LATER),
+    traits=TRAITS,
+    straddles=True,
+)

@@ -21,6 +21,7 @@ from holdfast.nemesis.server_fault import OnServers
 
 NEMESIS = OnServers(
     name="memory-limit",
+    agent=("holdfast.nemesis.agent.limits.memory_limit:MEMORY_LIMIT",),
     usual=in_turn(("leader|one",), ("leader|one", "follower|one", "minority|one", "all")),
     traits=Traits(kills_later=True, simulator=NOT_SIMULATED, pattern="kill"),
     known={"spare": size_bytes},

@@ -20,6 +20,7 @@ from holdfast.nemesis.server_fault import OnServers
 
 NEMESIS = OnServers(
     name="open-files",
+    agent=("holdfast.nemesis.agent.limits.open_files:OPEN_FILES",),
     usual=in_turn(("leader|one",), ("leader|one", "follower|one", "minority|one", "all")),
     traits=Traits(kills_later=True, simulator=NOT_SIMULATED),
     known={"spare": whole},

@@ -60,6 +60,7 @@ TARGETS = {
 class Partition:
     """Implements the port `Nemesis`. Options: shape, target, clients, way, every, for, lease."""
 
+    agent = ("holdfast.nemesis.agent.cuts:CUT",)
     traits = Traits(
         passes=True,
         pattern="partition",

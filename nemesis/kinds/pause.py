@@ -33,4 +33,10 @@ TRAITS = Traits(
     pattern="pause",
     swarm=Swarm(places=(2,), targets=("", "holder", "waiter")),
 )
-NEMESIS = Aimed(name="pause", usual=_usual, traits=TRAITS, leases=2)
+NEMESIS = Aimed(
+    name="pause",
+    agent=("holdfast.nemesis.agent.signals:PAUSE",),
+    usual=_usual,
+    traits=TRAITS,
+    leases=2,
+)

@@ -27,4 +27,10 @@ TRAITS = Traits(
     loses_unsynced=True,
     pattern="kill",
 )
-NEMESIS = OnServers(name="power", usual=in_turn(FIRST, LATER), traits=TRAITS, straddles=True)
+NEMESIS = OnServers(
+    name="power",
+    agent=("holdfast.nemesis.agent.disks.disk_faults:POWER",),
+    usual=in_turn(FIRST, LATER),
+    traits=TRAITS,
+    straddles=True,
+)

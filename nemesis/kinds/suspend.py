@@ -19,4 +19,10 @@ from holdfast.nemesis.kinds import pause
 from holdfast.nemesis.node_fault import Aimed
 
 TRAITS = Traits(stops=True, stops_monotonic=True, passes=True, pattern="pause")
-NEMESIS = Aimed(name="suspend", usual=pause.NEMESIS.usual, traits=TRAITS, leases=2)
+NEMESIS = Aimed(
+    name="suspend",
+    agent=("holdfast.nemesis.agent.suspends:SUSPEND",),
+    usual=pause.NEMESIS.usual,
+    traits=TRAITS,
+    leases=2,
+)

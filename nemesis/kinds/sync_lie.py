@@ -28,4 +28,9 @@ TRAITS = Traits(
     simulator=NOT_SIMULATED,
     pattern="kill",
 )
-NEMESIS = OnServers(name="sync-lie", usual=in_turn(FIRST, FIRST), traits=TRAITS)
+NEMESIS = OnServers(
+    name="sync-lie",
+    agent=("holdfast.nemesis.agent.disks.disk_faults:SYNC_LIE",),
+    usual=in_turn(FIRST, FIRST),
+    traits=TRAITS,
+)

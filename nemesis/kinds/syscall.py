@@ -74,6 +74,7 @@ class SystemCall:
     """Implements the port `Nemesis`. Options: target, call, act, by, error, first, count, every,
     for, lease."""
 
+    agent = ("holdfast.nemesis.agent.tracing.system_calls:SYSCALL",)
     traits = Traits(kills_later=True, lies_if=("act", "skip"), pattern="pause")
 
     def draw(self, rng: random.Random, options: Mapping[str, str], span_ns: int) -> Sequence[Fault]:

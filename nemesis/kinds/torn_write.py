@@ -26,5 +26,10 @@ TRAITS = Traits(
     stand_in="kill",
     swarm=Swarm(places=(11,), targets=("all",), disks=True),
 )
-NEMESIS = Aimed(name="torn-write", usual=in_turn(FIRST, LATER), traits=TRAITS)
+NEMESIS = Aimed(
+    name="torn-write",
+    agent=("holdfast.nemesis.agent.tracing.system_calls:TORN_WRITE",),
+    usual=in_turn(FIRST, LATER),
+    traits=TRAITS,
+)
 """Takes effect only if the system writes to a disk."""

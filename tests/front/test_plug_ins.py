@@ -95,6 +95,7 @@ def fresh(installed: Environment, tmp_path: Path) -> Environment:
         ("systems", "modest"),
         ("workloads", "greedy"),
         ("nemeses", "crowd-pause"),
+        ("nemeses", "one-cpu"),
         ("checkers", "served"),
         ("backends", "nearby"),
     ],
@@ -148,6 +149,14 @@ def test_a_run_of_all_plug_ins_is_judged_and_kept(
     if backend == "sim":
         told = fresh.run("holdfast", "replay", str(run), "--times", "3")
         assert "the same history each time" in told.stdout
+
+
+@SLOW
+def test_an_installed_kind_of_fault_brings_its_half_to_the_agent(fresh: Environment) -> None:
+    words = ("--system", "single", "--nemesis", "one-cpu:for=2s,every=4s")
+    told = fresh.run("holdfast", *QUICK, "--backend", "local-proxy", *words)
+    faults = json.loads(told.stdout)["faults"]
+    assert faults and all(one["effective"] for one in faults), told.stderr
 
 
 @SLOW
@@ -231,6 +240,17 @@ def test_files_of_a_user_are_named_by_their_paths_and_kept_in_the_run(
         path.unlink()
     again = holdfast(capsys, "replay", ".holdfast/runs/latest", "--times", "2")
     assert again.code == 0 and "the same history each time" in again.out
+
+
+@pytest.mark.slow
+def test_a_users_kind_of_fault_has_its_half_in_the_same_file(capsys: Capture, mine: Path) -> None:
+    words = ("--system", "single", "--nemesis", "one_cpu.py:ONE_CPU:for=2s,every=4s")
+    told = json.loads(holdfast(capsys, *QUICK, "--backend", "local-proxy", *words).out)
+    assert told["faults"] and all(one["effective"] for one in told["faults"])
+    for path in mine.glob("*.py"):
+        path.unlink()
+    again = holdfast(capsys, "replay", ".holdfast/runs/latest", "--json")
+    assert again.code == 3 and "2 faults healed" in again.err and "no finding" in again.err
 
 
 def test_judging_executes_a_users_checker_only_if_it_is_named(capsys: Capture, mine: Path) -> None:

@@ -22,14 +22,16 @@ from holdfast.harness.driver.schedule import Schedule
 from holdfast.harness.runs.journal import FaultRow
 from holdfast.nemesis.kinds.pause import NEMESIS
 from tests.harness.schedule_parts import Nodes, NoHolders
-from tests.nemesis.agent_process import ARGV, SRC
+from tests.nemesis.agent_process import ARGV, HALVES, SRC
 from tests.nemesis.test_agent_signals import running, shown, soon
 
 SHORT_S, LONG_S = 0.05, 30.0
 
 
 async def started(log: Path) -> AgentLink:
-    return await AgentLink.start(ARGV, {"PYTHONPATH": str(SRC)}, log, LONG_S)
+    link = await AgentLink.start(ARGV, {"PYTHONPATH": str(SRC)}, log, LONG_S)
+    await link.ask("load", halves=HALVES)
+    return link
 
 
 async def adopt(link: AgentLink, name: str, pid: int) -> None:

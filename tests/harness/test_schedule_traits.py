@@ -25,6 +25,7 @@ class Mine:
     """A nemesis of a user: one request, which the fake agent takes."""
 
     traits: Traits
+    agent: Sequence[str] = ()
 
     def draw(self, rng: random.Random, options: Mapping[str, str], span_ns: int) -> Sequence[Fault]:
         return []

@@ -45,12 +45,8 @@ ARROWS: dict[str, tuple[str, ...]] = {
         "harness.verdicts.server_record",
     ),
     "nemesis.agent.requests": (
-        "nemesis.agent.disks.disk_faults",
         "nemesis.agent.disks.loop_mount",
         "nemesis.agent.disks.node_disk",
-        "nemesis.agent.limits.cpu_quota",
-        "nemesis.agent.limits.memory_limit",
-        "nemesis.agent.limits.open_files",
     ),
     "planning.own_code": ("clusters.systems.user_class",),
     "planning.packages": (

@@ -11,8 +11,24 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from holdfast import catalogue
+from holdfast.harness.core.loading import load
+from holdfast.nemesis.agent import request_forms
+from holdfast.nemesis.agent.halves import loaded
+from holdfast.nemesis.agent.request_forms import REQUESTS
+
 SRC = Path(__file__).resolve().parents[2] / "src"
 ARGV = [sys.executable, "-S", "-P", "-m", "holdfast.nemesis.agent"]
+HALVES = list(
+    dict.fromkeys(half for row in catalogue.NEMESES.values() for half in load(row.entry).agent)
+)
+"""The halves of all built-in kinds of fault, as a driver names them."""
+FORMS = {**REQUESTS, **{half.request: half.form for half in map(loaded, HALVES)}}
+
+
+def checked(request: object) -> tuple[str, dict[str, Any]]:
+    """As an agent with all built-in halves checks it. Errors: Refused."""
+    return request_forms.checked(request, FORMS)
 
 
 class AgentProcess:
@@ -31,6 +47,7 @@ class AgentProcess:
         self._sent = 0
 
     def __enter__(self) -> AgentProcess:
+        self.line(json.dumps({"id": 0, "do": "load", "halves": HALVES}))
         return self
 
     def __exit__(self, *error: object) -> None:

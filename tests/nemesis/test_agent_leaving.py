@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.nemesis.agent_process import ARGV, SRC, AgentProcess
+from tests.nemesis.agent_process import ARGV, HALVES, SRC, AgentProcess
 from tests.nemesis.test_agent_signals import adopt, running, shown, soon
 
 DRIVER = f"""
@@ -27,6 +27,7 @@ def ask(do, **args):
     assert reply["ok"], reply
 pid = int(sys.argv[1])
 ask("hello", kill_on_eof=sys.argv[2] == "kill")
+ask("load", halves={HALVES!r})
 ask("adopt", node="n1", pid=pid, address="10.0.0.1", processes=[pid])
 ask("pause", fault="f1", nodes=["n1"])
 if sys.argv[3] == "clock":
@@ -169,7 +170,9 @@ def test_the_agent_needs_nothing_but_the_standard_library(tmp_path: Path) -> Non
             "-I",
             "-c",
             f"import sys; sys.path.insert(0, {str(tmp_path)!r});"
-            "import holdfast.nemesis.agent.requests",
+            "import holdfast.nemesis.agent.requests;"
+            "from holdfast.nemesis.agent.halves import loaded;"
+            f"[loaded(half) for half in {HALVES!r}]",
         ],
         capture_output=True,
         text=True,

@@ -15,7 +15,6 @@ import pytest
 from holdfast.nemesis.agent import processes, vdso
 from holdfast.nemesis.agent.hosted_nodes import World
 from holdfast.nemesis.agent.request_errors import Refused
-from holdfast.nemesis.agent.signals import Stops
 from holdfast.nemesis.agent.suspends import Suspends
 from tests import needs
 from tests.nemesis.agent_process import AgentProcess
@@ -269,7 +268,7 @@ def test_a_host_whose_clocks_cannot_be_shifted_refuses(
     monkeypatch.setattr(vdso, "image", unpatchable)
     world = World()
     world.adopt("n1", python.process.pid, "10.0.0.1", [python.process.pid])
-    suspends = Suspends(world, Stops(world))
+    suspends = Suspends(world)
     with pytest.raises(Refused, match="maps no vDSO"):
         suspends.inject("f1", {"nodes": ["n1"]})
     assert suspends.heal("f1")["effective"] is False

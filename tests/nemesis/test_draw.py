@@ -14,7 +14,6 @@ from holdfast.harness.core.durations import duration_ns, duration_text
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.ports import Fault, Nemesis
 from holdfast.nemesis.agent.links.link_faults import ACTS as LINK_ACTS
-from holdfast.nemesis.agent.request_forms import checked
 from holdfast.nemesis.compose import draw_all
 from holdfast.nemesis.kinds import (
     bandwidth,
@@ -53,6 +52,7 @@ from holdfast.nemesis.kinds import (
     zero_window,
 )
 from holdfast.nemesis.options import rate_ppm
+from tests.nemesis.agent_process import checked
 from tests.nemesis.views import view
 
 S = 1_000_000_000

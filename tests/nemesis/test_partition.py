@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from holdfast.harness.core.ports import Fault, View
-from holdfast.nemesis.agent.request_forms import checked
 from holdfast.nemesis.kinds.partition import NEMESIS, SHAPES, TARGETS
 from holdfast.nemesis.targets import Unresolved
+from tests.nemesis.agent_process import checked
 from tests.nemesis.views import view
 
 

@@ -234,6 +234,8 @@ async def deployed(
         backend.agent_argv(), {"PYTHONPATH": str(SOURCES)}, folder / "logs" / "agent" / "log"
     )
     await agent.ask("hello", kill_on_eof=True)
+    kinds: list[Nemesis] = [load(row.entry) for row in catalogue.NEMESES.values()]
+    await agent.ask("load", halves=list(dict.fromkeys(half for one in kinds for half in one.agent)))
     cluster = Cluster(
         plan=Plan(system=name, backend="local", workload="none", nodes=servers, seed=1),
         place=place,

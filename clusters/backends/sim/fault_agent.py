@@ -44,7 +44,7 @@ class SimAgent:
             kind = KINDS[do](self._cluster, args)
             self._active[args["fault"]] = kind
             evidence = kind.observe()
-        elif do in ("hello", "adopt"):
+        elif do in ("hello", "load", "adopt"):
             evidence = {}
         else:
             raise EnvironmentFailed(f"simulator: unknown request: {do}")

@@ -14,8 +14,10 @@ from holdfast.nemesis.agent import processes
 from holdfast.nemesis.agent.disks import loop_mount
 from holdfast.nemesis.agent.disks.node_disk import NodeDisk
 from holdfast.nemesis.agent.fault_claims import Claims
+from holdfast.nemesis.agent.halves import Half
 from holdfast.nemesis.agent.hosted_nodes import World
 from holdfast.nemesis.agent.request_errors import Evidence, Refused
+from holdfast.nemesis.agent.request_forms import FAULT, NODES, Form
 from holdfast.nemesis.agent.signals import Kills
 from holdfast.nemesis.agent.tracing.system_calls import SystemCalls
 
@@ -45,9 +47,9 @@ class Power:
     The disks lose power while all nodes are stopped, so no response depends on a failed write.
     """
 
-    def __init__(self, world: World, kills: Kills) -> None:
+    def __init__(self, world: World) -> None:
         self._world = world
-        self._kills = kills
+        self._kills = world.part(Kills)
         self._lost: dict[str, Evidence] = {}
 
     def inject(self, fault: str, args: Mapping[str, Json]) -> Evidence:
@@ -110,9 +112,9 @@ class Power:
 class SyncLie:
     """Faults of kind `sync-lie`: syncs are reported and not made, then the power is lost."""
 
-    def __init__(self, world: World, power: Power) -> None:
+    def __init__(self, world: World) -> None:
         self._world = world
-        self._power = power
+        self._power = world.part(Power)
         self._calls = SystemCalls(world, "sync-lie")
 
     def inject(self, fault: str, args: Mapping[str, Json]) -> Evidence:
@@ -261,3 +263,39 @@ def _ended(world: World, nodes: Iterable[str]) -> list[str]:
         if not world.living(node):
             found.append(node)
     return found
+
+
+POWER = Half(
+    request="power",
+    form=Form(
+        says="Power loss of the nodes: what was not synced to their disks is lost, then SIGKILL to"
+        " all their processes. Each node needs a disk.",
+        takes={"fault": FAULT, "nodes": NODES},
+    ),
+    make=lambda world: world.part(Power),
+)
+SYNC_LIE = Half(
+    request="sync-lie",
+    form=Form(
+        says="Reports every fsync and fdatasync of the nodes as done without making it; the heal"
+        " is a power loss. Each node needs a disk.",
+        takes={"fault": FAULT, "nodes": NODES, "count": ("a whole number", 0)},
+    ),
+    make=SyncLie,
+)
+DISK_HANG = Half(
+    request="disk-hang",
+    form=Form(
+        says="Freezes the disks of the nodes: every write and sync waits until the heal.",
+        takes={"fault": FAULT, "nodes": NODES},
+    ),
+    make=DiskHang,
+)
+DISK_FULL = Half(
+    request="disk-full",
+    form=Form(
+        says="Takes all free space of the disks of the nodes.",
+        takes={"fault": FAULT, "nodes": NODES},
+    ),
+    make=DiskFull,
+)

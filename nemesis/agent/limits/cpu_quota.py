@@ -13,9 +13,11 @@ from dataclasses import dataclass, field
 
 from holdfast.harness.core.json_value import Json
 from holdfast.nemesis.agent import processes
+from holdfast.nemesis.agent.halves import Half
 from holdfast.nemesis.agent.hosted_nodes import World
 from holdfast.nemesis.agent.processes import Process
 from holdfast.nemesis.agent.request_errors import Evidence, Refused
+from holdfast.nemesis.agent.request_forms import FAULT, NODES, Form
 from holdfast.nemesis.agent.signals import Stops
 
 SECOND_NS = 1_000_000_000
@@ -48,9 +50,9 @@ class _Fault:
 class CpuQuota:
     """Faults of kind `cpu-quota`. A node that another fault stops is left to it."""
 
-    def __init__(self, world: World, stops: Stops) -> None:
+    def __init__(self, world: World) -> None:
         self._world = world
-        self._stops = stops
+        self._stops = world.part(Stops)
         self._faults: dict[str, _Fault] = {}
 
     def inject(self, fault: str, args: Mapping[str, Json]) -> Evidence:
@@ -137,3 +139,19 @@ class CpuQuota:
         """Whether every process of a node is stopped now, and there is one."""
         living = self._world.living(node)
         return bool(living) and all(processes.state(process) == "T" for process in living)
+
+
+CPU_QUOTA = Half(
+    request="cpu-quota",
+    form=Form(
+        says="SIGSTOP and SIGCONT to all processes of the nodes in turn, so that they run for the"
+        " share `share_ppm` of each period.",
+        takes={
+            "fault": FAULT,
+            "nodes": NODES,
+            "share_ppm": ("a whole number", 100_000),
+            "period_ns": ("a whole number", 100_000_000),
+        },
+    ),
+    make=CpuQuota,
+)

@@ -14,11 +14,13 @@ from dataclasses import dataclass, field
 
 from holdfast.harness.core.json_value import Json
 from holdfast.nemesis.agent import processes
+from holdfast.nemesis.agent.halves import Half
 from holdfast.nemesis.agent.hosted_nodes import World
 from holdfast.nemesis.agent.limits import memory_groups
 from holdfast.nemesis.agent.limits.memory_groups import Group
 from holdfast.nemesis.agent.processes import Process
 from holdfast.nemesis.agent.request_errors import Evidence, Refused
+from holdfast.nemesis.agent.request_forms import FAULT, NODES, Form
 
 LIFT = ("-S", "-P", "-m", "holdfast.nemesis.agent.limits.lift_at_exit")
 LABEL_VARIABLE = "HOLDFAST_RUN"
@@ -117,3 +119,14 @@ def _guard(group: Group) -> subprocess.Popen[bytes]:
         cwd="/",
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
     )
+
+
+MEMORY_LIMIT = Half(
+    request="memory-limit",
+    form=Form(
+        says="Moves all processes of the nodes into a control group, in which they get `spare`"
+        " bytes more than what is charged there. The kernel reclaims, and kills if it has to.",
+        takes={"fault": FAULT, "nodes": NODES, "spare": ("a whole number", 0)},
+    ),
+    make=MemoryLimit,
+)

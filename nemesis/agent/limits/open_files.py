@@ -10,9 +10,11 @@ from dataclasses import dataclass
 
 from holdfast.harness.core.json_value import Json
 from holdfast.nemesis.agent import processes
+from holdfast.nemesis.agent.halves import Half
 from holdfast.nemesis.agent.hosted_nodes import World
 from holdfast.nemesis.agent.processes import Process
 from holdfast.nemesis.agent.request_errors import Evidence, Refused
+from holdfast.nemesis.agent.request_forms import FAULT, NODES, Form
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -133,3 +135,14 @@ def _set(process: Process, soft: int, hard: int) -> None:
         return
     except OSError as error:
         raise Refused(f"open-files: process {process.pid}: {error.strerror}") from error
+
+
+OPEN_FILES = Half(
+    request="open-files",
+    form=Form(
+        says="Lowers the limit of open files of all processes of the nodes, so that each may open"
+        " `spare` files more.",
+        takes={"fault": FAULT, "nodes": NODES, "spare": ("a whole number", 0)},
+    ),
+    make=OpenFiles,
+)

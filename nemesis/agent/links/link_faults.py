@@ -9,11 +9,13 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 from holdfast.harness.core.json_value import Json
+from holdfast.nemesis.agent.halves import Half
 from holdfast.nemesis.agent.hosted_nodes import World
 from holdfast.nemesis.agent.links import connections, neighbours, rules
 from holdfast.nemesis.agent.links.packet_queue import DISCIPLINES, PacketQueue
 from holdfast.nemesis.agent.nft import Namespace, NetworkFailed, in_new_network
 from holdfast.nemesis.agent.request_errors import Evidence, Refused
+from holdfast.nemesis.agent.request_forms import FAULT, MISSING, Form
 
 ACTS = (*rules.RULES, *DISCIPLINES)
 FIRST_QUEUE = 7100
@@ -253,3 +255,30 @@ def unsupported() -> str | None:
             queue.close()
 
     return in_new_network(attempt)
+
+
+LINK = Half(
+    request="link",
+    form=Form(
+        says=f"Disturbs packets from these addresses to the node. act: {', '.join(ACTS)};"
+        " share_ppm: of which packets (loss, duplicate, corrupt, reorder); by_ns, jitter_ns:"
+        " how long they are late (delay, reorder); byte: which byte of the data (corrupt);"
+        " bytes: the largest packet that passes (mtu); rate: bits in a second (bandwidth);"
+        f" answer: {' or '.join(rules.ANSWERS)} (refuse). For act=neighbour it is packets"
+        " from the node to these addresses.",
+        takes={
+            "fault": FAULT,
+            "links": ('[{"node", "from": [IPv4 addresses]}]', MISSING),
+            "nodes": ("names", None),
+            "act": ("a name", MISSING),
+            "share_ppm": ("a whole number", rules.ALL_PPM),
+            "by_ns": ("a whole number", 0),
+            "jitter_ns": ("a whole number", 0),
+            "byte": ("a number from 1 to 1000", 1),
+            "bytes": ("a whole number", 576),
+            "rate": ("a whole number", 0),
+            "answer": ("a name", "reset"),
+        },
+    ),
+    make=lambda world: world.part(Links),
+)

@@ -15,8 +15,10 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from holdfast.nemesis.agent import processes
+from holdfast.nemesis.agent.halves import Half
 from holdfast.nemesis.agent.hosted_nodes import World
 from holdfast.nemesis.agent.request_errors import Evidence, Refused
+from holdfast.nemesis.agent.request_forms import FAULT, MISSING, NODES, Form
 from holdfast.nemesis.agent.tracing import ptrace
 from holdfast.nemesis.agent.tracing.functions import NotAProgram, in_process
 from holdfast.nemesis.agent.tracing.system_calls import unsupported
@@ -188,3 +190,20 @@ def _letter(thread: int) -> str:
             return file.read().rpartition(b") ")[2][:1].decode()
     except OSError:
         return ""
+
+
+FAILPOINT = Half(
+    request="failpoint",
+    form=Form(
+        says="Holds the first thread that calls a function of the nodes' programs, alone or with"
+        f" all others. hold: {', '.join(HOLDS)}.",
+        takes={
+            "fault": FAULT,
+            "nodes": NODES,
+            "function": ("a name", MISSING),
+            "hold": ("a name", HOLDS[0]),
+            "then": ("a name", THENS[0]),
+        },
+    ),
+    make=Failpoints,
+)

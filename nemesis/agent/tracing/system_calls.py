@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.nemesis.agent import processes
+from holdfast.nemesis.agent.halves import Half
 from holdfast.nemesis.agent.hosted_nodes import World
 from holdfast.nemesis.agent.request_errors import Evidence, Refused
+from holdfast.nemesis.agent.request_forms import FAULT, MISSING, NODES, Form
 from holdfast.nemesis.agent.signals import worst
 from holdfast.nemesis.agent.tracing import ptrace
 from holdfast.nemesis.agent.tracing.call_tracer import ACTS, Act, CallTracer
@@ -45,8 +47,6 @@ PRESETS: Mapping[str, Mapping[str, str]] = {
     "sync-lie": {"call": "sync", "act": "skip"},
 }
 """Request -> the arguments that it has by definition."""
-AT_CALLS = tuple(request for request in PRESETS if request != "sync-lie")
-"""Requests that are nothing but faults at system calls."""
 
 
 class SystemCalls:
@@ -178,3 +178,80 @@ def _forbidden() -> str | None:
                 f"kernel.yama.ptrace_scope is {scope}: only root may trace the processes of a node"
             )
     return None
+
+
+SYSCALL = Half(
+    request="syscall",
+    form=Form(
+        says="Follows the nodes to a system call and acts on it there. call:"
+        f" {', '.join(CALLS)} (on TCP sockets and on regular files); peers: only to these"
+        f" addresses; file: only files of this name, * for any part. act: {', '.join(ACTS)};"
+        " first: the first matching call that is acted on; count: how many, 0 for all;"
+        " by_ns: how long a call is delayed; error: with which a call fails.",
+        takes={
+            "fault": FAULT,
+            "nodes": NODES,
+            "call": ("a name", MISSING),
+            "act": ("a name", MISSING),
+            "peers": ("IPv4 addresses", ()),
+            "file": ("text", ""),
+            "first": ("a whole number", 1),
+            "count": ("a whole number", 1),
+            "by_ns": ("whole nanoseconds", 0),
+            "error": ("a name", "EIO"),
+        },
+    ),
+    make=lambda world: SystemCalls(world, "syscall"),
+)
+FREEZE = Half(
+    request="freeze",
+    form=Form(
+        says="Each node stops inside its next send, which leaves when the fault heals.",
+        takes={"fault": FAULT, "nodes": NODES},
+    ),
+    make=lambda world: SystemCalls(world, "freeze"),
+)
+FREEZE_WRITE = Half(
+    request="freeze-write",
+    form=Form(
+        says="Each node stops inside its next write to a file or sync of one.",
+        takes={"fault": FAULT, "nodes": NODES},
+    ),
+    make=lambda world: SystemCalls(world, "freeze-write"),
+)
+TORN_WRITE = Half(
+    request="torn-write",
+    form=Form(
+        says="The next write to a file of more than 512 bytes is cut at a multiple of that, and"
+        " then the node is killed.",
+        takes={"fault": FAULT, "nodes": NODES},
+    ),
+    make=lambda world: SystemCalls(world, "torn-write"),
+)
+DISK_SLOW = Half(
+    request="disk-slow",
+    form=Form(
+        says="Delays every fsync and fdatasync of the nodes by `by_ns`.",
+        takes={
+            "fault": FAULT,
+            "nodes": NODES,
+            "by_ns": ("whole nanoseconds", MISSING),
+            "count": ("a whole number", 0),
+        },
+    ),
+    make=lambda world: SystemCalls(world, "disk-slow"),
+)
+DISK_ERROR = Half(
+    request="disk-error",
+    form=Form(
+        says="Calls of the nodes on regular files fail: `call` and `error` as for syscall.",
+        takes={
+            "fault": FAULT,
+            "nodes": NODES,
+            "call": ("a name", "sync"),
+            "error": ("a name", "EIO"),
+            "count": ("a whole number", 0),
+        },
+    ),
+    make=lambda world: SystemCalls(world, "disk-error"),
+)

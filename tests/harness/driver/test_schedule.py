@@ -34,6 +34,7 @@ class Scripted:
     traits: Traits
     asks: Callable[[Fault, View], Sequence[Request]]
     views: list[View] = field(default_factory=list)
+    agent: Sequence[str] = ()
 
     def draw(self, rng: random.Random, options: Mapping[str, str], span_ns: int) -> Sequence[Fault]:
         return []
