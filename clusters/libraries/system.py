@@ -16,12 +16,13 @@ from holdfast.clusters.libraries.on_servers import OnServers
 from holdfast.clusters.libraries.rows import LIBRARIES, SERVERS
 from holdfast.clusters.systems.options import choose
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.fault_traits import CLIENT_SIDE, CRASHES, CUTS, STOPS
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import System
-from holdfast.harness.core.verdict import CLIENT_SIDE, Promises
+from holdfast.harness.core.verdict import Promises
 
-KEPT = ("partition", "pause", "suspend", CLIENT_SIDE)
-REACHED = ("partition", "pause", "suspend", "kill", CLIENT_SIDE)
+KEPT = (CUTS, STOPS, CLIENT_SIDE)
+REACHED = (CUTS, STOPS, CRASHES, CLIENT_SIDE)
 OPTIONS = {
     "way": ("call", "with"),
     "expire": ("lease", "none", "zero"),
@@ -69,11 +70,7 @@ class LibrarySystem(OnServers):
         told = {"loss-notice": REACHED} if self._row.tells else {}
         # A leader cannot step down: after a release of ours its lease has to expire.
         freed = {} if self._row.elects else {"deadlock-freedom": REACHED}
-        kept = (
-            tuple(kind for kind in KEPT if kind not in ("pause", "suspend"))
-            if self._row.elects
-            else KEPT
-        )
+        kept = tuple(kind for kind in KEPT if kind != STOPS) if self._row.elects else KEPT
         base = self._servers.promises(self._rest(options))
         renew, release = self._row.proves
         by_call = chosen["way"] == "call"

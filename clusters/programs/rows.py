@@ -27,7 +27,7 @@ class ProgramRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
               by itself, and its user may rely on the hold until its notice of the loss, if any
     bound     what ends a hold besides a release and such a notice, if the client renews
     proves    whether an ok renewal, and an ok release, prove that the caller owned until then
-    unsafe    option `renew` -> kinds of fault under which the package does not promise exclusion
+    unsafe    option `renew` -> classes of fault under which the package does not promise exclusion
     notices   how it notifies of a loss, "" if it does not
     tokens    values of the option `tokens`: where the program takes a fencing token from, which
               the package does not return with the grant; the first is the default

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.harness.core.fault_traits import CRASHES, CUTS, STOPS
 from holdfast.harness.core.verdict import Promises
 
 LEASE = Promises(
@@ -31,11 +32,8 @@ LEASE_WITH_TOKENS = replace(LEASE, tokens="ordered", tokens_unique=True)
 CONNECTION = replace(LEASE, bound="connection", slip_ns=0, drift_ppm=0, notice_ns=4 * SECOND)
 """A hold that ends with its session, which the client notices within 4 s."""
 
-REACHED = ("partition", "pause", "suspend", "kill")
+REACHED = (CUTS, STOPS, CRASHES)
 """Faults after which a lock becomes free again, once clients reach the servers."""
-
-REVERTED = ("backup-restore", "rollback")
-"""Faults that put an earlier state of a server back: no part of "any"."""
 
 
 def kept(safe: Sequence[str], freed: Sequence[str] = REACHED) -> dict[str, tuple[str, ...]]:

@@ -6,7 +6,7 @@ that a user adds is judged like a built-in one. Standard library only.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -62,6 +62,7 @@ class Traits:
     stops_amid_send   stops its nodes in the middle of a send, which leaves at the heal
     leaves_running    every node still runs and responds during it
     shifts_clocks     moves the clocks that its nodes read
+    cuts              drops all packets on links between nodes
     passes            leaves nothing behind: one recovery time and one lease after the heal its
                       effect is over. Otherwise (a restart, a wrong clock) it may show at any later
                       time
@@ -88,6 +89,7 @@ class Traits:
     stops_amid_send: bool = False
     leaves_running: bool = False
     shifts_clocks: bool = False
+    cuts: bool = False
     passes: bool = False
     on_packets: bool = False
     on_connections: bool = False
@@ -153,12 +155,58 @@ def of_manifest(manifest: Mapping[str, Any]) -> Mapping[str, Traits]:
 
 PATTERNS = ("partition", "pause", "kill", "clock")
 """The hatchings of reports (`reports/templates/patterns.svg`)."""
-PLANNING = ("lies_if", "on_packets", "swarm")
+PLANNING = ("lies_if", "on_packets", "cuts", "swarm")
 """The traits that are not needed after a run was planned."""
 RECORDED = tuple(one.name for one in fields(Traits) if one.name not in PLANNING)
 """The traits that a manifest records."""
 UNKNOWN = Traits()
 """The traits of an unknown kind."""
+
+CUTS, STOPS, CRASHES, SKEWS = "cuts", "stops", "crashes", "skews"
+LOSES_UNSYNCED, REVERTS, HANDS_OVER = "loses-unsynced", "reverts", "hands-over"
+CLIENT_SIDE = "client-side"
+
+
+def _only(first: str, *besides: str) -> Callable[[Traits], bool]:
+    """Whether a kind does the first of these to a service, and nothing but them."""
+    return lambda kind: {first} <= _harm(kind) <= {first, *besides}
+
+
+def _harm(kind: Traits) -> set[str]:
+    """The traits of a kind that say what it does to a service."""
+    said = {
+        "kills": kind.kills,
+        "kills_later": kind.kills_later,
+        "stops": kind.stops,
+        "stops_monotonic": kind.stops_monotonic,
+        "stops_amid_send": kind.stops_amid_send,
+        "shifts_clocks": kind.shifts_clocks,
+        "cuts": kind.cuts,
+        "on_packets": kind.on_packets,
+        "on_connections": kind.on_connections,
+        "in_client": kind.in_client,
+        "loses_unsynced": kind.loses_unsynced,
+        "hangs_disk": kind.hangs_disk,
+        "operates": kind.operates,
+        "lies": kind.lies,
+        "lies_if": kind.lies_if,
+    }
+    return {name for name, does in said.items() if does}
+
+
+CLASSES: Mapping[str, Callable[[Traits], bool]] = {
+    CUTS: lambda kind: kind.passes and _only("cuts")(kind),
+    STOPS: lambda kind: kind.passes and _only("stops", "stops_monotonic")(kind),
+    CRASHES: _only("kills"),
+    SKEWS: _only("shifts_clocks"),
+    LOSES_UNSYNCED: lambda kind: kind.kills and _only("loses_unsynced", "kills")(kind),
+    REVERTS: lambda kind: kind.reverts,
+    HANDS_OVER: lambda kind: kind.operates == HANDOVER,
+    CLIENT_SIDE: lambda kind: kind.on_connections or kind.in_client,
+}
+"""Class of fault -> whether a kind belongs to it. A system promises by classes (`Promises.keeps`);
+resolving a plan replaces them by the names of kinds, so that a run says what it was judged by. A
+kind that does more than its class is in none, and then less is promised."""
 
 BEFORE: Mapping[str, Traits] = {
     "partition": Traits(passes=True, pattern="partition"),

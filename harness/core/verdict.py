@@ -227,11 +227,6 @@ class PropertyVerdict:
     order: tuple[tuple[str, tuple[int, ...]], ...] | None = None
 
 
-CLIENT_SIDE = "client-side"
-"""In `Promises.keeps`: every kind of fault that acts on one client alone. The plan's resolution
-replaces it by their names, so that a run says what it was judged by."""
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Promises:
     """The promises of a system, as data. Checkers judge by them; reports show them.
@@ -258,8 +253,8 @@ class Promises:
     reasons          a loss notification has the true reason: "expired", "session", "closed",
                      "revoked" by an operator, "released"; another word if it is unknown
     keeps            property id -> fault kinds under which it is promised; "any" for all of them,
-                     CLIENT_SIDE for those of a single client; a property that is absent is not
-                     promised
+                     one of `fault_traits.CLASSES` for those of a class; a property that is absent
+                     is not promised
     sheet            the design sheet as text: protected resource (added by the run), owner
                      identity, acquisition, lease, renewal, token enforcement, timeout, retry,
                      consequence, clock assumptions, evidence

@@ -62,6 +62,7 @@ class Partition:
 
     agent = ("holdfast.nemesis.agent.cuts:CUT",)
     traits = Traits(
+        cuts=True,
         passes=True,
         pattern="partition",
         swarm=Swarm(places=(1, 14), targets=("", "holder", "waiter")),

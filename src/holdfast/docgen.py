@@ -99,7 +99,7 @@ def systems() -> str:
     parts = []
     for name, row in catalogue.SYSTEMS.items():
         system = load(row.entry)
-        promises = system.promises({})
+        promises = design_sheet.with_kinds(system.promises({}))
         promises = design_sheet.with_resource(promises, design_sheet.suited_to(system, promises))
         sheet = "\n".join(f"| {key} | {text} |" for key, text in promises.sheet.items())
         kept = "\n".join(

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.catalogue.design_sheet import with_kinds
 from holdfast.clusters.programs import npm
 from holdfast.clusters.systems.azure_blob.system import SYSTEM
 from holdfast.harness.core.errors import EnvironmentFailed
@@ -191,7 +192,7 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
 
 def test_promises_follow_the_leases() -> None:
-    timed, infinite = SYSTEM.promises({}), SYSTEM.promises({"leases": "infinite"})
+    timed, infinite = map(with_kinds, map(SYSTEM.promises, ({}, {"leases": "infinite"})))
     assert timed.promised("mutual-exclusion", ["partition", "pause"])
     assert not timed.promised("mutual-exclusion", ["clock"])
     assert infinite.promised("mutual-exclusion", ["clock"]) and infinite.bound == "none"

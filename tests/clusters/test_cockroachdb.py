@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.catalogue.design_sheet import with_kinds
 from holdfast.clusters.systems.cockroachdb import Where, where
 from holdfast.clusters.systems.cockroachdb.system import SYSTEM
 from holdfast.harness.core.errors import UsageError
@@ -59,7 +60,7 @@ def test_a_server_that_is_not_there_ends_the_run(
 
 
 def test_exclusion_is_promised_only_where_nothing_goes_wrong() -> None:
-    promises = SYSTEM.promises({"at": "db"})
+    promises = with_kinds(SYSTEM.promises({"at": "db"}))
     assert promises.promised("mutual-exclusion", [])
     assert not promises.promised("mutual-exclusion", ["pause"])
     assert promises.promised("orphan-freedom", ["pause", "kill"])

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.catalogue.design_sheet import with_kinds
 from holdfast.clusters.systems import moto_server
 from holdfast.clusters.systems.dynamodb import client as dynamodb
 from holdfast.clusters.systems.dynamodb.system import SYSTEM
@@ -133,5 +134,7 @@ def test_the_emulator_carries_out_one_request_at_a_time() -> None:
 
 
 def test_an_emulator_in_memory_promises_nothing_across_a_restart() -> None:
-    assert SYSTEM.promises({}).promised("mutual-exclusion", ["partition", "pause", "clock"])
-    assert not SYSTEM.promises({}).promised("mutual-exclusion", ["kill"])
+    assert with_kinds(SYSTEM.promises({})).promised(
+        "mutual-exclusion", ["partition", "pause", "clock"]
+    )
+    assert not with_kinds(SYSTEM.promises({})).promised("mutual-exclusion", ["kill"])

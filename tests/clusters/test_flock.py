@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.catalogue.design_sheet import with_kinds
 from holdfast.clusters.systems.flock import client as flock
 from holdfast.clusters.systems.flock.files import LockFile, lock_file, path_of
 from holdfast.clusters.systems.flock.system import SYSTEM
@@ -211,8 +212,8 @@ def test_a_client_waits_by_polling_and_answers_for_its_own_attempts_only(
 def test_options_that_exclude_each_other_are_refused() -> None:
     with pytest.raises(UsageError, match="inspect=yes requires"):
         SYSTEM.promises({"via": "excl", "inspect": "yes"})
-    assert SYSTEM.promises({}).keeps["mutual-exclusion"] == ("any",)
-    assert SYSTEM.promises({"via": "excl"}).keeps["mutual-exclusion"] == ()
+    assert with_kinds(SYSTEM.promises({})).keeps["mutual-exclusion"] == ("any",)
+    assert with_kinds(SYSTEM.promises({"via": "excl"})).keeps["mutual-exclusion"] == ()
     assert "mutual-exclusion" not in SYSTEM.promises({"via": "fcntl", "inspect": "yes"}).keeps
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.catalogue.design_sheet import with_kinds
 from holdfast.clusters.systems.memcached import client as memcached
 from holdfast.clusters.systems.memcached import text_protocol
 from holdfast.clusters.systems.memcached.system import SYSTEM
@@ -96,7 +97,7 @@ def test_a_lease_is_whole_seconds_and_the_margin(
     with over(monkeypatch, script, [], margin=margin) as lock:
         assert acquired(lock) == Answer(outcome=Status.OK, ttl_ns=ttl_s * SECOND)
     assert script.heard == [b"add a%%20b 0 %d 4\r\nc1_7\r\n" % ttl_s]
-    promises = SYSTEM.promises({"margin": margin})
+    promises = with_kinds(SYSTEM.promises({"margin": margin}))
     assert promises.slip_ns // SECOND == ttl_s - 1
     assert ("mutual-exclusion" in promises.keeps) is (margin == "2s")
 
@@ -137,7 +138,7 @@ def test_a_plain_delete_frees_the_lock_of_any_owner(monkeypatch: pytest.MonkeyPa
         assert lock.release(GRANT).outcome is Status.OK
         assert lock.release(GRANT).outcome is Status.NOT_OWNER
     assert script.heard[0] == b"delete a%20b\r\n"
-    promises = SYSTEM.promises({"release": "delete"})
+    promises = with_kinds(SYSTEM.promises({"release": "delete"}))
     assert not promises.release_proves and "mutual-exclusion" not in promises.keeps
 
 

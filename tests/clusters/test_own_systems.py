@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.catalogue.design_sheet import with_kinds
 from holdfast.clusters.systems.majority.system import SYSTEM as MAJORITY
 from holdfast.clusters.systems.reference.system import SYSTEM as REFERENCE
 from holdfast.clusters.systems.single.system import SYSTEM as SINGLE
@@ -61,10 +62,10 @@ def test_a_quorum_beyond_the_servers_is_refused_when_they_are_known(tmp_path: Pa
 
 
 def test_the_single_server_promises_less_once_it_can_be_killed() -> None:
-    promises = SINGLE.promises({})
+    promises = with_kinds(SINGLE.promises({}))
     assert promises.promised("mutual-exclusion", ["partition", "pause"])
     assert not promises.promised("mutual-exclusion", ["partition", "kill"])
-    assert MAJORITY.promises({}).promised("mutual-exclusion", ["kill"])
+    assert with_kinds(MAJORITY.promises({})).promised("mutual-exclusion", ["kill"])
 
 
 def test_servers_and_clients_load_without_site_packages() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.catalogue.design_sheet import with_kinds
 from holdfast.clusters.systems.database_client import Failed
 from holdfast.clusters.systems.postgres import PORT, deploy, pooler, server
 from holdfast.clusters.systems.postgres.advisory.system import SYSTEM as ADVISORY
@@ -162,12 +163,12 @@ def test_an_unlock_says_whether_the_session_had_the_lock(session: ModuleType, ou
 
 def test_numbers_of_open_transactions_may_repeat_after_a_crash() -> None:
     drawn = {"tokens": "sequence"}
-    assert ADVISORY.promises(drawn).promised("token-order", ["kill"])
-    assert not ADVISORY.promises({**drawn, "scope": "transaction"}).promised(
+    assert with_kinds(ADVISORY.promises(drawn)).promised("token-order", ["kill"])
+    assert not with_kinds(ADVISORY.promises({**drawn, "scope": "transaction"})).promised(
         "token-order", ["kill"]
     )
-    assert not ROW.promises(drawn).promised("token-order", ["kill"])
-    assert ROW.promises(drawn).promised("mutual-exclusion", ["kill", "clock"])
+    assert not with_kinds(ROW.promises(drawn)).promised("token-order", ["kill"])
+    assert with_kinds(ROW.promises(drawn)).promised("mutual-exclusion", ["kill", "clock"])
 
 
 def test_a_row_lock_has_one_scope_only() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.catalogue.design_sheet import with_kinds
 from holdfast.clusters.systems.database_client import NoSession, Servers, Session
 from holdfast.clusters.systems.postgres import replication, wire
 from holdfast.clusters.systems.postgres.advisory.system import SYSTEM as ADVISORY
@@ -190,13 +191,15 @@ def test_only_a_lease_on_a_synchronous_standby_survives_a_failover() -> None:
         options: Mapping[str, str],
         what: str = "mutual-exclusion",
     ) -> bool:
-        return system.promises(options).promised(what, ["manual-failover"])
+        return with_kinds(system.promises(options)).promised(what, ["manual-failover"])
 
     assert promised(POSTGRES, SYNCED) and promised(POSTGRES, SYNCED, "durable-grants")
     assert not promised(POSTGRES, PAIR) and not promised(POSTGRES, {})
     assert not promised(ADVISORY, SYNCED) and not promised(ADVISORY, PAIR)
-    assert ADVISORY.promises(PAIR).promised("mutual-exclusion", ["kill", "pause", "partition"])
-    assert not ADVISORY.promises({**PAIR, "tokens": "sequence"}).promised(
+    assert with_kinds(ADVISORY.promises(PAIR)).promised(
+        "mutual-exclusion", ["kill", "pause", "partition"]
+    )
+    assert not with_kinds(ADVISORY.promises({**PAIR, "tokens": "sequence"})).promised(
         "token-order", ["manual-failover"]
     )
 

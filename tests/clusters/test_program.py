@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.catalogue import user_system
+from holdfast.catalogue.design_sheet import with_kinds
 from holdfast.clusters.systems.program import protocol
 from holdfast.clusters.systems.program.client import ProgramClient
 from holdfast.clusters.systems.program.system import ProgramSystem
@@ -73,7 +74,7 @@ def test_a_table_says_how_servers_start_and_what_is_promised(tmp_path: Path) -> 
     row = user_system.row(described(tmp_path, TABLE))
     assert row.nodes == 3
     system = ProgramSystem(json.loads(row.entry.partition(":")[2]))
-    promises = system.promises({})
+    promises = with_kinds(system.promises({}))
     assert promises.keeps == {"mutual-exclusion": ("pause",)} and promises.tokens == "ordered"
     nodes = [Node(name=f"n{n}", role="server", address=f"10.0.0.{n}") for n in (1, 2, 3)]
     place = Place(run_id="r", run_dir=tmp_path / "run", shared=(), label="r")

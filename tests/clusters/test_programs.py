@@ -8,12 +8,15 @@ from typing import Any
 
 import pytest
 
+from holdfast.catalogue.design_sheet import with_kinds
+from holdfast.clusters.libraries.system import KEPT
 from holdfast.clusters.programs import debian, npm
 from holdfast.clusters.programs.golang import GO
 from holdfast.clusters.programs.java import JAVA
 from holdfast.clusters.programs.rows import FOLDER, PROGRAMS, named, pinned
 from holdfast.clusters.programs.system import entry
 from holdfast.harness.core.errors import EnvironmentFailed, UsageError
+from holdfast.harness.core.fault_traits import CLASSES
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import Installs
 from holdfast.harness.core.verdict import PROPERTIES
@@ -31,10 +34,12 @@ def test_every_row_has_a_program_and_promises_with_a_source(system: str, package
     made: Any = load(entry(system, {"library": package}))
     assert isinstance(load(entry(system, {"library": package})), Installs)
     for renew in row.renewals:
-        promises = made.promises({"library": package, "renew": renew})
+        promises = with_kinds(made.promises({"library": package, "renew": renew}))
         assert promises.keeps.keys() <= PROPERTIES.keys()
         assert row.source in promises.sheet["evidence"]
-        assert set(promises.keeps["mutual-exclusion"]).isdisjoint(row.unsafe.get(renew, ()))
+        plain = made.promises({"library": package, "renew": renew}).keeps["mutual-exclusion"]
+        assert set(plain) == {*KEPT} - {*row.unsafe.get(renew, ())} and {*KEPT} <= CLASSES.keys()
+        assert CLASSES.keys() >= {*row.unsafe.get(renew, ())}
         assert promises.bound == (row.bound if renew == "call" else "none")
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.catalogue.design_sheet import with_kinds
 from holdfast.clusters.systems.redis.sentinel.system import SYSTEM as SENTINEL
 from holdfast.clusters.systems.redis.system import SYSTEM
 from holdfast.clusters.systems.redis.variants import FIXED, way
@@ -108,14 +109,14 @@ def test_setnx_expire_needs_two_commands_to_take_a_lock() -> None:
 
 @pytest.mark.parametrize("variant", ["fixed-value", "get-then-del", "plain-del"])
 def test_who_frees_the_locks_of_others_promises_nothing_under_faults(variant: str) -> None:
-    promises = SYSTEM.promises({"variant": variant})
+    promises = with_kinds(SYSTEM.promises({"variant": variant}))
     assert promises.promised("mutual-exclusion", [])
     assert not promises.promised("mutual-exclusion", FAULTS)
     assert promises.promised("orphan-freedom", FAULTS)
 
 
 def test_a_lock_without_an_end_promises_no_freedom_from_orphans() -> None:
-    promises = SYSTEM.promises({"variant": "setnx-expire"})
+    promises = with_kinds(SYSTEM.promises({"variant": "setnx-expire"}))
     assert promises.promised("mutual-exclusion", FAULTS)
     assert not promises.promised("orphan-freedom", FAULTS)
 
@@ -155,4 +156,4 @@ def test_a_failover_needs_somebody_who_watches(tmp_path: Path) -> None:
     nodes = servers(2)
     with pytest.raises(EnvironmentFailed, match="at least 3 nodes"):
         SENTINEL.command(nodes[0], nodes, place, {})
-    assert not SENTINEL.promises({}).promised("mutual-exclusion", ["kill"])
+    assert not with_kinds(SENTINEL.promises({})).promised("mutual-exclusion", ["kill"])

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.catalogue.design_sheet import with_kinds
 from holdfast.clusters.systems.redis.cluster.layout import node_id, nodes_file, serves, slots_of
 from holdfast.clusters.systems.redis.cluster.system import SYSTEM
 from holdfast.harness.core.errors import EnvironmentFailed
@@ -194,7 +195,7 @@ def test_a_renewal_that_too_few_replicas_have_proves_nothing(cluster: ModuleType
 
 def test_exclusion_is_promised_without_faults_only() -> None:
     for options in ({}, {"wait": "1"}):
-        promises = SYSTEM.promises(options)
+        promises = with_kinds(SYSTEM.promises(options))
         assert promises.promised("mutual-exclusion", [])
         assert not any(promises.promised("mutual-exclusion", [do]) for do in ("kill", "partition"))
         assert promises.promised("orphan-freedom", ["kill", "partition"])

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.catalogue.design_sheet import with_kinds
 from holdfast.clusters.systems.redis.resp import Link, NoAnswer, NotSent, Refused, decoded, encoded
 from holdfast.clusters.systems.redlock import client as redlock
 from holdfast.clusters.systems.redlock.system import SYSTEM
@@ -128,9 +129,13 @@ def test_renewals_and_releases_need_a_quorum(scripts: tuple[str, ...], outcome: 
 
 
 def test_promises_shrink_with_what_the_servers_keep() -> None:
-    assert SYSTEM.promises({}).promised("mutual-exclusion", ["partition", "pause", "kill"])
-    assert not SYSTEM.promises({}).promised("mutual-exclusion", ["clock"])
-    assert not SYSTEM.promises({"persistence": "none"}).promised("mutual-exclusion", ["kill"])
+    assert with_kinds(SYSTEM.promises({})).promised(
+        "mutual-exclusion", ["partition", "pause", "kill"]
+    )
+    assert not with_kinds(SYSTEM.promises({})).promised("mutual-exclusion", ["clock"])
+    assert not with_kinds(SYSTEM.promises({"persistence": "none"})).promised(
+        "mutual-exclusion", ["kill"]
+    )
     with pytest.raises(UsageError, match="invalid persistence=rdb: expected one of always"):
         SYSTEM.promises({"persistence": "rdb"})
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from holdfast.catalogue.design_sheet import with_kinds
 from holdfast.clusters.systems.s3.system import SYSTEM
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
@@ -237,7 +238,7 @@ def test_a_server_that_is_not_there_has_received_nothing(s3: ModuleType) -> None
 
 
 def test_promises_follow_the_options() -> None:
-    plain, timed = SYSTEM.promises({}), SYSTEM.promises({"leases": "timed"})
+    plain, timed = map(with_kinds, map(SYSTEM.promises, ({}, {"leases": "timed"})))
     assert plain.promised("mutual-exclusion", ["partition", "pause", "clock"])
     assert not plain.promised("orphan-freedom", []) and timed.promised("orphan-freedom", ["pause"])
     assert not timed.promised("mutual-exclusion", ["clock"])

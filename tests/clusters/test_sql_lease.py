@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from holdfast.catalogue.design_sheet import with_kinds
 from holdfast.clusters.systems.database_client import Failed, NoSession, Session
 from holdfast.clusters.systems.sql_lease.client import Dialect, RowLease
 from holdfast.clusters.systems.sql_lease.system import MARIADB, POSTGRES, SqlLease
@@ -148,7 +149,10 @@ def test_a_change_whose_count_failed_is_unknown() -> None:
 def test_no_clock_fault_is_promised_whichever_clock_decides() -> None:
     for system in (POSTGRES, MARIADB):
         for clock in ("database", "client"):
-            assert "clock" not in system.promises({"clock": clock}).keeps["mutual-exclusion"]
+            assert (
+                "clock"
+                not in with_kinds(system.promises({"clock": clock})).keeps["mutual-exclusion"]
+            )
         assert system.ports == system.server.ports and system.libraries
 
 
@@ -165,7 +169,7 @@ def test_no_clock_fault_is_promised_whichever_clock_decides() -> None:
 def test_a_commit_that_is_not_synced_promises_less(
     system: SqlLease, options: Mapping[str, str], kill: bool, power: bool
 ) -> None:
-    told = system.promises(options)
+    told = with_kinds(system.promises(options))
     assert told.promised("mutual-exclusion", ["kill"]) == kill
     assert told.promised("mutual-exclusion", ["power"]) == power
     assert told.promised("durable-grants", ["power"]) == power

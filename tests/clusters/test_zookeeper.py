@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.catalogue.design_sheet import with_kinds
 from holdfast.clusters.systems import zookeeper
 from holdfast.clusters.systems.zookeeper import system
 from holdfast.clusters.systems.zookeeper.system import SYSTEM
@@ -203,9 +204,9 @@ def test_a_server_has_its_number_and_knows_the_others(tmp_path: Path) -> None:
 
 
 def test_what_is_not_synced_is_not_promised_to_survive_a_kill() -> None:
-    assert SYSTEM.promises({}).promised("mutual-exclusion", ["kill"])
-    assert not SYSTEM.promises({"sync": "no"}).promised("mutual-exclusion", ["kill"])
-    assert not SYSTEM.promises({}).promised("no-hung-request", ["partition"])
+    assert with_kinds(SYSTEM.promises({})).promised("mutual-exclusion", ["kill"])
+    assert not with_kinds(SYSTEM.promises({"sync": "no"})).promised("mutual-exclusion", ["kill"])
+    assert not with_kinds(SYSTEM.promises({})).promised("no-hung-request", ["partition"])
 
 
 def test_options_and_places_that_cannot_be_are_explained(tmp_path: Path) -> None:

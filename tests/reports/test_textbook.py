@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import catalogue
+from holdfast.catalogue.design_sheet import with_kinds
 from holdfast.harness.campaigns.results import Result
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.verdict import PROPERTIES
@@ -95,7 +96,7 @@ def test_a_claim_goes_by_options_and_faults(label: str, prop: str, fault: str, c
 def test_what_our_own_systems_promise_is_what_is_claimed_of_them() -> None:
     """A promise under every fault is claimed under every fault."""
     for system in ("reference", "single"):
-        promises = load(catalogue.SYSTEMS[system].entry).promises({})
+        promises = with_kinds(load(catalogue.SYSTEMS[system].entry).promises({}))
         for prop in TEXTBOOK:
             claim, kept = cell_claim(system, prop), promises.keeps.get(prop, ())
             assert claim is not None and claim.claimed == bool(kept), (system, prop)

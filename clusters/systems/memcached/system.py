@@ -18,14 +18,15 @@ from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.presets import LEASE
 from holdfast.clusters.systems.response import response
 from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.harness.core.fault_traits import CRASHES, CUTS, SKEWS, STOPS
 from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
 BINARY = "memcached"
 OPTIONS = {"release": ("cas", "delete"), "margin": tuple(MARGIN_S)}
 """Whether a release compares; by how much a lease is longer than the owner relies on."""
-KEPT = ("partition", "clock")
-REACHED = ("partition", "pause", "suspend", "kill", "clock")
+KEPT = (CUTS, SKEWS)
+REACHED = (CUTS, STOPS, CRASHES, SKEWS)
 READY_WITHIN_S = 0.5
 
 

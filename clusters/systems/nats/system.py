@@ -23,13 +23,14 @@ from holdfast.clusters.systems.options import choose, refuse_loopback
 from holdfast.clusters.systems.presets import LEASE_WITH_TOKENS
 from holdfast.clusters.systems.response import response
 from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.fault_traits import CRASHES, CUTS, STOPS
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
 BINARY = "nats-server"
 STATUS_S = 0.5
-KEPT = ("partition", "pause", "suspend", "kill")
+KEPT = (CUTS, STOPS, CRASHES)
 SAFE = ("mutual-exclusion", "no-stale-write", "no-lost-update", "token-order", "ownership")
 LIVE = ("deadlock-freedom", "orphan-freedom")
 SHEET = {

@@ -15,9 +15,10 @@ from dataclasses import dataclass, replace
 from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.postgres import PORT, deploy, replication
 from holdfast.clusters.systems.postgres.replication import Replicating
-from holdfast.clusters.systems.presets import CONNECTION, REACHED, REVERTED, kept
+from holdfast.clusters.systems.presets import CONNECTION, REACHED, kept
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.fault_traits import CUTS, REVERTS, SKEWS, STOPS
 from holdfast.harness.core.ports import Command, Node, Place
 from holdfast.harness.core.verdict import Promises
 
@@ -31,7 +32,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
 """When the server ends a silent session, whether a commit is synced before its response, whether a
 grant takes a number from a sequence, whether clients reach the server through a pooler with
 transaction pooling, and those of replication."""
-WITHOUT_FAILOVER = (*REACHED, "clock")
+WITHOUT_FAILOVER = (*REACHED, SKEWS)
 """Faults under which a lock that is not replicated has one owner, if there is a standby."""
 
 
@@ -61,10 +62,10 @@ class PostgresSystem(Replicating):
         every = ("any",) if alone else WITHOUT_FAILOVER
         scope = chosen.get("scope", next(iter(self.scopes)))
         tokens, synced = chosen["tokens"] == "sequence", chosen[deploy.SYNCED] == "on"
-        keeps = kept((*every, *(REVERTED if alone else ()))) | {"loss-notice": REACHED}
+        keeps = kept((*every, *((REVERTS,) if alone else ()))) | {"loss-notice": REACHED}
         if tokens:
             safe = synced and scope not in self.in_tx
-            flushed = every if safe else ("partition", "pause", "suspend", "clock")
+            flushed = every if safe else (CUTS, STOPS, SKEWS)
             keeps |= {"token-order": flushed, "no-stale-write": flushed}
         return replace(
             CONNECTION,

@@ -25,6 +25,7 @@ from holdfast.clusters.systems.redis.server import (
 )
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.fault_traits import CRASHES, CUTS, LOSES_UNSYNCED, STOPS
 from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 from holdfast.harness.recording.server_record import RecordTask
@@ -58,8 +59,8 @@ class Redis(KeepsFiles):
         variant = chosen["variant"]
         asks_whose = variant in ("published", "get-then-del", "setnx-expire")
         durable = chosen["persistence"] == "always"
-        while_it_lives = ("partition", "pause", "suspend", *(("kill", "power") if durable else ()))
-        frees = () if variant == "setnx-expire" else ("partition", "pause", "suspend", "kill")
+        while_it_lives = (CUTS, STOPS, *((CRASHES, LOSES_UNSYNCED) if durable else ()))
+        frees = () if variant == "setnx-expire" else (CUTS, STOPS, CRASHES)
         if variant not in ("published", "setnx-expire"):
             while_it_lives = ()
         tokens = chosen["tokens"] == "counter"
@@ -71,7 +72,7 @@ class Redis(KeepsFiles):
             "no-hung-request": ("any",),
         }
         if durable and variant == "published":
-            keeps["durable-grants"] = ("partition", "pause", "suspend", "kill", "power")
+            keeps["durable-grants"] = (CUTS, STOPS, CRASHES, LOSES_UNSYNCED)
         if tokens:
             keeps["token-order"] = while_it_lives
             keeps["no-stale-write"] = while_it_lives

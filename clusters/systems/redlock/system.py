@@ -18,6 +18,7 @@ from holdfast.clusters.systems.presets import LEASE, kept
 from holdfast.clusters.systems.redis import PORT
 from holdfast.clusters.systems.redis.server import flush, missing, redis_server, said
 from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.harness.core.fault_traits import CRASHES, CUTS, STOPS
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
@@ -38,12 +39,11 @@ class RedlockSystem(KeepsFiles):
         """The promises with the chosen persistence. Raises UsageError."""
         persistence = choose("redlock", options, OPTIONS)["persistence"]
         keeps_time = (
-            "partition",
-            "pause",
-            "suspend",
-            *(("kill",) if persistence == "always" else ()),
+            CUTS,
+            STOPS,
+            *((CRASHES,) if persistence == "always" else ()),
         )
-        reachable = ("partition", "pause", "suspend", "kill")
+        reachable = (CUTS, STOPS, CRASHES)
         return replace(
             LEASE,
             slip_ns=5 * MILLISECOND,

@@ -21,13 +21,14 @@ from holdfast.clusters.systems.presets import LEASE, LEASE_WITH_TOKENS, kept
 from holdfast.clusters.systems.response import response
 from holdfast.clusters.systems.s3 import PORT
 from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.harness.core.fault_traits import CUTS, SKEWS, STOPS
 from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
 OPTIONS = {"leases": ("none", "timed"), "tokens": ("none", "counter")}
 KEPT = {
-    "none": ("partition", "pause", "suspend", "clock"),
-    "timed": ("partition", "pause", "suspend"),
+    "none": (CUTS, STOPS, SKEWS),
+    "timed": (CUTS, STOPS),
 }
 """Option `leases` -> faults under which there is one owner."""
 BY_LEASE = ("deadlock-freedom", "orphan-freedom")

@@ -22,10 +22,11 @@ from holdfast.clusters.systems.reference.options import TRACED
 from holdfast.clusters.systems.reference.system import known_options, server_command, status
 from holdfast.clusters.systems.reference.wire.frames import DEFAULT_PORT
 from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.fault_traits import CUTS, SKEWS, STOPS
 from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
-ALIVE = ("partition", "pause", "suspend", "clock")
+ALIVE = (CUTS, STOPS, SKEWS)
 """Faults under which the server keeps its memory."""
 
 KEEPS: dict[str, tuple[str, ...]] = {

@@ -26,12 +26,13 @@ from holdfast.clusters.systems.postgres.system import PostgresSystem
 from holdfast.clusters.systems.presets import LEASE, kept
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.fault_traits import CRASHES, CUTS, HANDS_OVER, LOSES_UNSYNCED, STOPS
 from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 from holdfast.harness.recording.server_record import RecordTask
 
 OPTIONS = {"clock": ("database", "client")}
-KEPT = ("partition", "pause", "suspend")
+KEPT = (CUTS, STOPS)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,14 +66,14 @@ class SqlLease(KeepsFiles):
         chosen = self._chosen(options)
         clock, (name, values) = chosen["clock"], self.commit
         synced = chosen[name] == values[0]
-        lost = ("kill",) * (chosen[name] in self.killed) + ("power",) * synced
+        lost = (CRASHES,) * (chosen[name] in self.killed) + (LOSES_UNSYNCED,) * synced
         if chosen.get(replication.SYNCHRONOUS) == "yes":
-            lost += ("manual-failover",)
+            lost += (HANDS_OVER,)
         durable = {"durable-grants": (*KEPT, *lost)} if synced else {}
         return replace(
             LEASE,
             recovery_ns=15 * SECOND,
-            keeps=kept((*KEPT, *lost), (*KEPT, "kill")) | durable,
+            keeps=kept((*KEPT, *lost), (*KEPT, CRASHES)) | durable,
             sheet={
                 "owner identity": "the name of the attempt in the row",
                 "acquisition": "one statement that writes owner and time if the row's time is over;"

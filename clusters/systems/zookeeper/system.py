@@ -29,6 +29,7 @@ from holdfast.clusters.systems.zookeeper import (
     record,
 )
 from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.fault_traits import CUTS, SKEWS, STOPS
 from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 from holdfast.harness.recording.server_record import RecordTask
@@ -72,16 +73,14 @@ class ZooKeeper(KeepsFiles):
     def promises(self, options: Mapping[str, str]) -> Promises:
         """What the recipe promises for a lock in a session. Raises UsageError."""
         chosen = choose("zookeeper", options, OPTIONS)
-        durable = (
-            ("any",) if chosen["sync"] == "yes" else ("partition", "pause", "suspend", "clock")
-        )
+        durable = ("any",) if chosen["sync"] == "yes" else (CUTS, STOPS, SKEWS)
         return replace(
             LEASE_WITH_TOKENS,
             bound="session",
             order="fifo",
             notice_ns=3 * SECOND,
             recovery_ns=12 * SECOND,
-            keeps={**dict.fromkeys(KEPT, durable), "no-hung-request": ("clock",)},
+            keeps={**dict.fromkeys(KEPT, durable), "no-hung-request": (SKEWS,)},
             sheet=_sheet(chosen),
         )
 

@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from holdfast import catalogue
-from holdfast.harness.core.fault_traits import Traits
+from holdfast.harness.core.fault_traits import CLASSES, Traits
 from holdfast.harness.core.ports import Suited
-from holdfast.harness.core.verdict import CLIENT_SIDE, Promises
+from holdfast.harness.core.verdict import Promises
 
 RESOURCE = "protected resource"
 
@@ -25,12 +25,13 @@ Planned = tuple[str, Mapping[str, str]]
 
 
 def with_kinds(promises: Promises, planned: Collection[Planned] = ()) -> Promises:
-    """The promises with every kind of fault by its name, CLIENT_SIDE replaced; "any" too, where
-    hardware lies, or an earlier state comes back, in a `planned` fault."""
+    """The promises with every kind of fault by its name, classes of faults replaced; "any" too,
+    where hardware lies, or an earlier state comes back, in a `planned` fault."""
     names = dict.fromkeys((*catalogue.NEMESES, *(name for name, _ in planned)))
     traits = {name: catalogue.NEMESES[name].traits for name in names}
     kinds = {
-        CLIENT_SIDE: [n for n, kind in traits.items() if kind.on_connections or kind.in_client]
+        name: [n for n, kind in traits.items() if belongs(kind)]
+        for name, belongs in CLASSES.items()
     }
     beyond = {name for name, options in planned if _beyond(traits[name], options)}
     if beyond:
@@ -38,7 +39,7 @@ def with_kinds(promises: Promises, planned: Collection[Planned] = ()) -> Promise
             name for name, kind in traits.items() if name not in beyond and not _beyond(kind, {})
         ]
     keeps = {
-        prop: tuple(one for kind in kept for one in kinds.get(kind, (kind,)))
+        prop: tuple(dict.fromkeys(one for kind in kept for one in kinds.get(kind, (kind,))))
         for prop, kept in promises.keeps.items()
     }
     return replace(promises, keeps=keeps)
