@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks.peak import peak_mib
 from benchmarks.run_directory import Shape, write
 
-from holdfast.engine.runner import judge_run
+from holdfast.engine.judging import judge_run
 from holdfast.harness.history.reader import load
 from holdfast.harness.runs.directory import RunDir
 from holdfast.harness.verification.verify import verify_run

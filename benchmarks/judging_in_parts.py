@@ -21,7 +21,7 @@ import numpy as np
 from benchmarks.peak import peak_mib
 from benchmarks.run_directory import START_NS, Shape, write
 
-from holdfast.engine.runner import judge_run
+from holdfast.engine.judging import judge_run
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import NO_TOKEN
 from holdfast.harness.history.reader import ROW_DTYPE, Header, by_writer, read_header

@@ -22,7 +22,7 @@ from playwright.sync_api import sync_playwright
 from tests import needs
 from tests.reports.browser import FLAGS
 
-from holdfast.engine.runner import judge_run
+from holdfast.engine.judging import judge_run
 from holdfast.harness.runs.directory import RunDir
 from holdfast.interpreter import build
 

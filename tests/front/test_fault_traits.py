@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from holdfast import catalogue
 from holdfast.commands import cli
-from holdfast.engine import runner
+from holdfast.engine import judging
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.fault_traits import BEFORE, UNKNOWN, Traits, of_manifest, to_table
 from holdfast.harness.core.json_value import plain
@@ -36,7 +36,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def judged(run: Path) -> dict[str, Any]:
     """The verdict of a run directory, judged and verified anew."""
-    found: dict[str, Any] = plain(runner.judge_run(RunDir(run)))
+    found: dict[str, Any] = plain(judging.judge_run(RunDir(run)))
     return found
 
 

@@ -15,7 +15,7 @@ import pytest
 from pyarrow import parquet
 
 import holdfast as hf
-from holdfast.engine import judge_foreign
+from holdfast.foreign import judge_foreign
 from holdfast.harness.core.operations import Mode, Op, Status, attempt_id
 from holdfast.harness.foreign import exported_table
 from holdfast.harness.foreign.operations import Malformed
@@ -454,7 +454,7 @@ def test_a_budget_bounds_the_search_of_a_foreign_history_only(
 
 def test_a_long_search_says_how_far_it_is(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr("holdfast.engine.judge_foreign.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("holdfast.foreign.judge_foreign.time.monotonic", lambda: now[0])
     tell = judge_foreign.search_told()
     for now[0] in (101.0, 106.0, 107.0, 111.5):
         tell(int(now[0] * 1000), 3, 12)

@@ -136,7 +136,7 @@ def test_a_folder_of_hostile_modules_is_imported_by_nobody(
 def test_an_empty_part_of_the_path_is_not_the_current_folder_for_a_driver(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from holdfast.engine.runner import _environment
+    from holdfast.engine.driver_process import _environment
     from holdfast.harness.runs.directory import RunDir
 
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["", "/lib", ""]))

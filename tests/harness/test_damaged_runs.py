@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from benchmarks.run_directory import Shape, write
 
-from holdfast.engine.runner import judge_run
+from holdfast.engine.judging import judge_run
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.seeds import stream
 from holdfast.harness.runs.directory import RunDir

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from benchmarks.run_directory import Shape, write
 
-from holdfast.engine.runner import judge_run
+from holdfast.engine.judging import judge_run
 from holdfast.harness.campaigns import results
 from holdfast.harness.campaigns.results import Result
 from holdfast.harness.core.errors import UsageError

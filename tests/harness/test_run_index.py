@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from benchmarks.run_directory import Shape, write
 
-from holdfast.engine import runner
+from holdfast.engine import judging
 from holdfast.harness.campaigns.run_index import RunIndex, progress
 from holdfast.harness.core.clock import SECOND, now_ns
 from holdfast.harness.runs import registry
@@ -37,7 +37,7 @@ def test_runs_have_their_state_and_the_newest_comes_first(tmp_path: Path) -> Non
     root = tmp_path / "runs"
     old, broken = made(root, 1, 1000), made(root, 2, 3000)
     judged, going = made(root / "night" / "runs", 3, 2000), made(root, 4, 2500)
-    runner.judge_run(judged, ())
+    judging.judge_run(judged, ())
     registry.note("going", run_dir=going.path, label="x")
     broken.manifest.write_text("{")
     os.utime(broken.manifest, (3000, 3000))
@@ -74,7 +74,7 @@ def test_what_is_read_once_is_read_again_when_it_has_changed(tmp_path: Path) -> 
     shelf = RunIndex(tmp_path / "runs", SAYS)
     (first,), (second,) = shelf.entries(), shelf.entries()
     assert first is second
-    runner.judge_run(run, ())
+    judging.judge_run(run, ())
     (third,) = shelf.entries()
     assert third.state == "judged"
     assert shelf.entry(third.id) is third and shelf.entry("../state") is None

@@ -48,7 +48,7 @@ FLOORS = {
         ("scenarios",),
         ("planning",),
         ("conformance", "engine"),
-        ("rewind", "hunting"),
+        ("foreign", "rewind", "hunting"),
         ("packaging",),
         ("serve", "pytest", "api"),
         ("commands",),

@@ -25,8 +25,7 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "foreign histories": (
         "harness.foreign",
         "checkers.linearizability",
-        "engine.judge_foreign",
-        "engine.foreign_report",
+        "foreign",
         "reports.run.foreign_page",
     ),
     "campaigns": (

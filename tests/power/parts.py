@@ -20,7 +20,7 @@ from holdfast import catalogue
 from holdfast.catalogue.mutants import MUTANTS
 from holdfast.commands import main as holdfast
 from holdfast.engine.checkers import with_named
-from holdfast.engine.runner import judge_run
+from holdfast.engine.judging import judge_run
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.verdict import Verdict

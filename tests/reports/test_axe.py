@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser
 
-from holdfast.engine.foreign_report import write_page
-from holdfast.engine.judge_foreign import judge_file
+from holdfast.foreign.foreign_report import write_page
+from holdfast.foreign.judge_foreign import judge_file
 from holdfast.harness.campaigns.summary import summary
 from holdfast.reports.many import campaign, matrix_pages
 from holdfast.reports.many.matrix import matrix

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from holdfast.checkers.linearizability.longest_prefix import longest_prefix, specification
-from holdfast.engine.foreign_report import drawn_prefix
+from holdfast.foreign.foreign_report import drawn_prefix
 from holdfast.harness.core.seeds import stream
 from holdfast.reports.pictures.linearization import Call, Linearization, draw_linearization
 from tests.checkers.models import histories

@@ -16,7 +16,8 @@ import msgspec
 
 from holdfast.api.run import Run
 from holdfast.checkers.linearizability.judgement import Judgement
-from holdfast.engine import judge_foreign, runner
+from holdfast.engine import judging, runner
+from holdfast.foreign import judge_foreign
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.foreign.operations import ForeignHistory, keyed_apart
@@ -79,7 +80,7 @@ def judge(path: str | PathLike[str] | Run, checkers: Sequence[str] = ()) -> Run:
     found = path if isinstance(path, Run) else Run(path)
     if found.path is None:
         raise UsageError(f"{found.id}: judging writes verdicts.json and needs the run's directory")
-    runner.judge_run(RunDir(found.path), checkers)
+    judging.judge_run(RunDir(found.path), checkers)
     return Run(found.path)
 
 

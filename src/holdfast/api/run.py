@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from holdfast.api import history_frame, parquet_file, plot, tables
-from holdfast.engine import runner
+from holdfast.engine import judging
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import UsageError
@@ -127,7 +127,7 @@ class Run:
         assert self._dir is not None
         if self._dir.has(self._dir.verdicts):
             return stored(self._dir)
-        return runner.judge_run(self._dir)
+        return judging.judge_run(self._dir)
 
     @property
     def verdict(self) -> Verdict:
@@ -238,7 +238,7 @@ class Run:
         """Write report.html into the run's directory; its path."""
         if self._dir is None:
             raise UsageError(f"{self.id}: a report needs the run's directory")
-        return Path(runner.report_run(self._dir, self._judged))
+        return Path(judging.report_run(self._dir, self._judged))
 
     def plot(
         self,

@@ -10,7 +10,8 @@ import click
 from holdfast import catalogue
 from holdfast.checkers.linearizability.judgement import BUDGET
 from holdfast.commands.options import Command, name_of, paths_argument
-from holdfast.engine import judge_foreign, runner
+from holdfast.engine import judging, runner
+from holdfast.foreign import judge_foreign
 from holdfast.harness.core.errors import HoldfastError, UsageError, worst_exit_code
 from holdfast.harness.core.json_value import plain
 from holdfast.harness.foreign.jepsen_store import history_of, is_store
@@ -156,11 +157,11 @@ def _judge_run(
 ) -> int:
     """Judge a run again and show its verdict; its exit code."""
     run = RunDir(path.resolve())
-    verdicts = runner.judge_run(run, checkers, in_parts)
+    verdicts = judging.judge_run(run, checkers, in_parts)
     judged.append(_restrict(verdicts, only) if only else verdicts)
     shown.append(plain(judged[-1]))
     if not as_json:
-        runner.show_verdict(judged[-1], runner.report_run(run, judged[-1]))
+        runner.show_verdict(judged[-1], judging.report_run(run, judged[-1]))
     return judged[-1].exit_code
 
 
@@ -203,7 +204,7 @@ def _write_page(
 ) -> None:
     if html is None:
         return
-    from holdfast.engine.foreign_report import write_page
+    from holdfast.foreign.foreign_report import write_page
 
     if model is None:
         raise UsageError(f"{path}: --html needs --model")

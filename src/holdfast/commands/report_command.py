@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from holdfast.commands.options import Command
-from holdfast.engine import runner
+from holdfast.engine import judging
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.judging.judge import stored
 from holdfast.harness.runs.directory import RunDir
@@ -34,8 +34,8 @@ def command(path: Path, html: Path | None) -> int:
     if run.has(run.verdicts):
         verdicts = stored(run)
     else:
-        verdicts = runner.judge_run(run)
-    made = runner.report_run(run, verdicts)
+        verdicts = judging.judge_run(run)
+    made = judging.report_run(run, verdicts)
     if not made:
         raise EnvironmentFailed(
             f"{run.path}: no report: the folder is not writable; use --html FILE"

@@ -27,7 +27,7 @@ from typing import Any
 
 from holdfast import catalogue
 from holdfast.catalogue import user_system
-from holdfast.engine import runner, seed_search, swarm
+from holdfast.engine import driver_process, judging, seed_search, swarm
 from holdfast.harness.campaigns import results
 from holdfast.harness.campaigns.results import Result
 from holdfast.harness.campaigns.spec import SWARM, Job
@@ -120,7 +120,7 @@ def _simulated(
         shutil.rmtree(attempts / job.key, ignore_errors=True)
         run = prepare.create(prepared, attempts, again, name=job.key)
         done.world.keep(run)
-        runner.report_run(run, runner.judge_run(run))
+        judging.report_run(run, judging.judge_run(run))
         made = run.path
     # The world is full of cycles: it goes now, not in the middle of the next seed.
     del done, verdicts
@@ -133,12 +133,12 @@ def _real(job: Job, prepared: Prepared, again: str, folder: Path) -> tuple[Resul
     plan = prepared.plan
     run = prepare.create(prepared, folder / ATTEMPTS, again)
     try:
-        runner.execute(run, lambda row: None)
+        driver_process.execute(run, lambda row: None)
     except HoldfastError as error:
         if not run.faults.exists() and not any(run.history.glob("c*.seg")):
             return _failed(job, plan, again, str(error)), run.path
-    verdicts = runner.judge_run(run, plan.checkers)
-    runner.report_run(run, verdicts)
+    verdicts = judging.judge_run(run, plan.checkers)
+    judging.report_run(run, verdicts)
     return results.of_verdicts(verdicts, run.read_manifest(), key=job.key), run.path
 
 

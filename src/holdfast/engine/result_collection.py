@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from holdfast.engine import runner
+from holdfast.engine import judging
 from holdfast.engine.campaign_runner import JOURNAL, PLANNED, PLANNED_SCHEMA
 from holdfast.harness.campaigns import journal, results
 from holdfast.harness.campaigns.results import Result
@@ -85,6 +85,6 @@ def _of_run(run: RunDir) -> Result:
     if run.has(run.verdicts):
         verdicts = stored(run)
     else:
-        verdicts = runner.judge_run(run)
+        verdicts = judging.judge_run(run)
     result = results.of_verdicts(verdicts, run.read_manifest(), run=str(run.path))
     return replace(result, key=run.path.name)

@@ -15,7 +15,7 @@ from holdfast.checkers.holds import attempt_table
 from holdfast.checkers.holds.attempt_table import Table
 from holdfast.checkers.holds.derive import INF, attempts
 from holdfast.checkers.properties import mutual_exclusion, ownership, token_order
-from holdfast.engine.runner import judge_run
+from holdfast.engine.judging import judge_run
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.json_value import plain

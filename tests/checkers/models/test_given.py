@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.checkers.linearizability.user_spec import given
-from holdfast.engine.judge_foreign import judge_file, model_of
+from holdfast.foreign.judge_foreign import judge_file, model_of
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.operations import Status
 from holdfast.harness.core.seeds import stream

@@ -13,7 +13,7 @@ from holdfast.clusters.backends.sim import scheduler
 from holdfast.clusters.systems.reference.locks.state_machine import Locks
 from holdfast.clusters.systems.reference.service.server import Server
 from holdfast.clusters.systems.single import simulated as simulated_single
-from holdfast.engine import runner
+from holdfast.engine import driver_process, judging
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import EnvironmentFailed, UsageError
 from holdfast.harness.core.json_value import plain
@@ -69,8 +69,8 @@ def fault(do: str, target: str, at_ms: int, for_ms: int, **params: str) -> Fault
 def test_what_is_judged_in_memory_is_judged_the_same_from_files(tmp_path: Path) -> None:
     chosen = plan(nemeses=FAULTS)
     run = prepare.create(resolve(chosen), tmp_path, "again")
-    runner.execute(run, lambda row: None)
-    from_files = plain(runner.judge_run(run))
+    driver_process.execute(run, lambda row: None)
+    from_files = plain(judging.judge_run(run))
     in_memory = judged(chosen)
     for name in ("verdicts", "faults", "start_ns", "stop_ns", "end_ns", "verdict"):
         assert from_files[name] == in_memory[name], name

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from holdfast.engine import judge_foreign
+from holdfast.foreign import judge_foreign
 from holdfast.harness.core.case import MERGED_DTYPE, History
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.operations import NO_TOKEN, Mode, Op, Status

@@ -13,7 +13,7 @@ from zipfile import ZipFile
 import numpy as np
 import pytest
 
-from holdfast.engine import runner
+from holdfast.engine import driver_process, judging
 from holdfast.harness.core.clock import SECOND, now_ns
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
@@ -255,14 +255,14 @@ def test_a_run_that_is_packed_while_it_goes_on_is_judged_as_before(tmp_path: Pat
         if row["stage"] == "run":
             packed_at.append(len(packed_now(run.history)))
 
-    runner.execute(run, show)
+    driver_process.execute(run, show)
     assert packed_at[-1] > 3, "packed while it went on"
     assert {name[0] for name in packed_now(run.history)} == {"c", "r"}
-    verdicts, rows = runner.judge_run(run), rows_in(run.history)
+    verdicts, rows = judging.judge_run(run), rows_in(run.history)
     assert (run.history / "resource.1.seg").exists(), "it was restarted"
     held = {one.property for one in verdicts.verdicts if one.verdict is Verdict.HOLDS}
     assert {"mutual-exclusion", "token-order"} <= held and verdicts.exit_code != 1
     assert verdicts.verified is not None and verdicts.verified.accepted
     unpack_all(run.history)
     assert packed_now(run.history) == [] and rows_in(run.history) == rows
-    assert runner.judge_run(run) == verdicts
+    assert judging.judge_run(run) == verdicts

@@ -13,8 +13,8 @@ import pytest
 from holdfast import catalogue
 from holdfast.commands import main
 from holdfast.engine.checkers import with_named
+from holdfast.engine.judging import judge_run, report_run
 from holdfast.engine.run_progress import RunProgress
-from holdfast.engine.runner import judge_run, report_run
 from holdfast.harness.client.context import GUARD_NS
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import SECOND

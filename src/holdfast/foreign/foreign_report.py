@@ -14,7 +14,7 @@ from holdfast.checkers.linearizability.longest_prefix import (
 )
 from holdfast.checkers.linearizability.search import Specification
 from holdfast.checkers.linearizability.user_spec import given_specification
-from holdfast.engine.judge_foreign import OWN, user_object
+from holdfast.foreign.judge_foreign import OWN, user_object
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.operations import NO_TOKEN, Status
 from holdfast.harness.core.verdict import Verdict

@@ -1,0 +1,153 @@
+"""Judges the recording of a run, and writes its verdict and its report."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from holdfast import catalogue
+from holdfast.engine import run_progress
+from holdfast.harness.core.errors import HoldfastError, UsageError
+from holdfast.harness.core.json_value import plain
+from holdfast.harness.core.loading import load
+from holdfast.harness.plans.manifest import Manifest, to_table
+from holdfast.harness.plans.plan import OWN, suggest
+from holdfast.harness.runs import directory, files, journal
+from holdfast.harness.runs.directory import RunDir
+from holdfast.harness.verdicts.judged import Judged, Verified
+from holdfast.harness.verification.orders import FILE as ORDERS
+
+if TYPE_CHECKING:
+    from holdfast.reports.pictures.timeline import Recorded
+
+
+def judge_run(run: RunDir, checkers: Sequence[str] = (), in_parts: int = 0) -> Judged:
+    """Judge a run directory and write its verdicts.json; needs no cluster and no engine.
+
+    checkers   names of further checkers; those of the user's files are executed
+    in_parts   rows of a part, to judge it in parts; 0: only if it does not fit in memory
+    """
+    from holdfast.engine.checkers import with_named
+    from holdfast.harness.history.reader import segment_files, too_large
+    from holdfast.harness.judging.judge import judge
+    from holdfast.harness.judging.parts import MOST_ROWS, judge_in_parts
+
+    with files.shaped(run.manifest):
+        manifest, found = with_named(run.read_manifest(), checkers, run.own)
+    _known(run, manifest)
+    orders = bytearray()
+    if (in_parts and segment_files(run.history)) or too_large(run.history):
+        across, rows = load(catalogue.ACROSS_PARTS), in_parts or MOST_ROWS
+        verdicts = judge_in_parts(
+            run, manifest, found, across, rows, tell=run_progress.parts_told()
+        )
+    else:
+        verdicts = judge(run, manifest, found, load(catalogue.EVIDENCE), orders)
+        gc.collect()  # The history's own caches refer to it; the verifier reads the rows once more.
+        verdicts = replace(verdicts, verified=_verified(run, verdicts, bytes(orders)))
+    verdicts = _validated(run, manifest, verdicts)
+    try:
+        files.write(run.path, ORDERS, bytes(orders))
+        directory.write_json(run.verdicts, plain(verdicts))
+    except OSError as error:
+        _not_stored(run.verdicts, error)
+    return verdicts
+
+
+def _known(run: RunDir, manifest: Manifest) -> None:
+    """UsageError for a resource that does not exist: what it admits decides verdicts. A system may
+    be that of a plug-in which is not installed here: the manifest has its promises."""
+    plan = manifest.plan
+    if plan.resource not in catalogue.RESOURCES:
+        unknown = suggest(plan.resource, catalogue.RESOURCES, "resource")
+        raise UsageError(f"{run.manifest}: {unknown}")
+    known = plan.system in catalogue.SYSTEMS or OWN.fullmatch(plan.system)
+    if not known and f"system {plan.system}" not in manifest.plug_ins:
+        click.echo(
+            f"note: {run.manifest}: system {plan.system!r} is not known here: judged by the"
+            " promises that stand in the manifest",
+            err=True,
+        )
+
+
+def _verified(run: RunDir, verdicts: Judged, orders: bytes) -> Verified:
+    """The number of accepted certificates; HoldfastError if the verifier rejects one.
+
+    A verdict that its own rows do not prove is a bug of Holdfast, not a verdict.
+    """
+    from holdfast.harness.verification.verify import verify_run
+
+    outcome = verify_run(run.path, plain(verdicts), orders)
+    if outcome.refused:
+        raise HoldfastError(
+            f"{run.path}: internal error: the verifier rejects {len(outcome.refused)} of"
+            f" {len(outcome.refused) + outcome.accepted} certificates: {outcome.refused[0]};"
+            " please report it together with this run directory"
+        )
+    return Verified(
+        accepted=outcome.accepted,
+        bare=outcome.bare,
+        why=outcome.why,
+        unverifiable=tuple(outcome.unverifiable),
+        properties=tuple(outcome.whole),
+        unordered=tuple(outcome.unordered),
+    )
+
+
+def _validated(run: RunDir, manifest: Manifest, verdicts: Judged) -> Judged:
+    """With the steps of the servers, if the plan has them recorded. A departure is no violation: it
+    makes the exit code 3 at most."""
+    row = catalogue.SYSTEMS.get(manifest.plan.system)
+    options = manifest.options.system
+    if row is None or not row.recorded or options.get("trace") != "yes":
+        return verdicts
+    from holdfast.harness.judging.recorded_trace import validated
+
+    entries = load(row.specification), load(row.recorded)
+    traced = validated(run.path, verdicts, *entries, options, manifest.traits)
+    departs = traced.departure is not None and verdicts.exit_code == 0
+    return replace(verdicts, traced=traced, exit_code=3 if departs else verdicts.exit_code)
+
+
+def _not_stored(path: Path, error: OSError) -> None:
+    """Writes a file; a read-only folder or a full disk does not prevent the verdict."""
+    click.echo(f"holdfast: {path}: cannot be written: {error.strerror}", err=True)
+
+
+def report_run(run: RunDir, verdicts: Judged) -> str:
+    """Write report.html next to the verdict; returns its path, "" if it cannot be written."""
+    from holdfast.reports.run.html import write
+
+    clocks = {"clocks": plain(verdicts.clocks)} if verdicts.clocks else {}
+    manifest = run.read_manifest()
+    recorded, why = _recorded(run, manifest)
+    try:
+        plan = files.read(run.path, run.plan.name).decode(errors="backslashreplace")
+    except FileNotFoundError:
+        plan = "# this run has no plan.toml"
+    try:
+        return str(write(run.path, verdicts, {**clocks, **to_table(manifest)}, plan, recorded, why))
+    except OSError as error:
+        _not_stored(run.path / "report.html", error)
+        return ""
+
+
+def _recorded(run: RunDir, manifest: Manifest) -> tuple[Recorded | None, str]:
+    """The recorded history for the timeline, or None and the reason."""
+    from holdfast.harness.history.reader import load as load_history
+    from holdfast.harness.judging.run_case import case_of
+    from holdfast.reports.pictures.timeline import Recorded
+
+    try:
+        recording = load_history(run.history)
+        with files.shaped(run.path):
+            case = case_of(manifest, recording, journal.marks(run), journal.faults(run))
+    except UsageError as error:
+        return None, str(error)
+    drawn = load(catalogue.DRAWN)(case)
+    return Recorded(history=case.history, nodes=case.nodes, drawn=drawn), ""

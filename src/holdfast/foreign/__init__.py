@@ -1,0 +1,1 @@
+"""Histories of other tools: judged by a model, reported as a page."""
