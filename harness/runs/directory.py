@@ -159,6 +159,8 @@ def read_lines(
             raise UsageError(f"{path}, line {n}: damaged: {error}") from error
 
 
+ORDERS = "orders.bin"
+"""The legal orders that prove exact properties, beside verdicts.json."""
 TRAVELS = ("harness", "workloads", "nemesis", "clusters")
 
 

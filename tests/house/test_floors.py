@@ -46,6 +46,7 @@ FLOORS = {
     "front door": (
         ("catalogue",),
         ("scenarios",),
+        ("lenses",),
         ("planning",),
         ("conformance", "engine"),
         ("foreign", "rewind", "hunting"),

@@ -20,6 +20,7 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "verification": (
         "harness.verification",
         "harness.judging.certificates",
+        "lenses.certificates",
         "checkers.facts.legal_orders",
     ),
     "foreign histories": (
@@ -54,7 +55,7 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "conformance": ("conformance",),
     "serve": ("serve",),
     "api": ("api",),
-    "traces": ("harness.judging.recorded_trace", "harness.verdicts.departure"),
+    "traces": ("lenses.traces", "harness.judging.recorded_trace", "harness.verdicts.departure"),
     "server records": (
         "harness.judging.server_record",
         "harness.verdicts.server_record",

@@ -485,6 +485,11 @@ CHECKERS: Table[str] = Table(
 SIM_UNGUARD = f"{_B}.sim.values:unguard"
 EVIDENCE = f"{_C}.evidence.summary:evidence"
 DRAWN = f"{_C}.evidence.plot_data:drawn"
+LENSES = (
+    "holdfast.lenses.certificates:CERTIFICATES",
+    "holdfast.lenses.traces:TRACES",
+)
+"""Features that look at a judged run, in this order (`harness.judging.lens.Lens`)."""
 ACROSS_PARTS = f"{_C}.coverage.across_parts:ACROSS_PARTS"
 
 _M = f"{_C}.linearizability"

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,17 +10,17 @@ import click
 
 from holdfast import catalogue
 from holdfast.engine import run_progress
-from holdfast.harness.core.errors import HoldfastError, UsageError
+from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import plain
 from holdfast.harness.core.loading import load
 from holdfast.harness.plans.manifest import Manifest, to_table
 from holdfast.harness.plans.plan import OWN, suggest
 from holdfast.harness.runs import directory, files, journal
 from holdfast.harness.runs.directory import RunDir
-from holdfast.harness.verdicts.judged import Judged, Verified
-from holdfast.harness.verification.orders import FILE as ORDERS
+from holdfast.harness.verdicts.judged import Judged
 
 if TYPE_CHECKING:
+    from holdfast.harness.judging.lens import Lens
     from holdfast.reports.pictures.timeline import Recorded
 
 
@@ -40,19 +38,19 @@ def judge_run(run: RunDir, checkers: Sequence[str] = (), in_parts: int = 0) -> J
     with files.shaped(run.manifest):
         manifest, found = with_named(run.read_manifest(), checkers, run.own)
     _known(run, manifest)
-    orders = bytearray()
+    orders, kept = bytearray(), True
     if (in_parts and segment_files(run.history)) or too_large(run.history):
-        across, rows = load(catalogue.ACROSS_PARTS), in_parts or MOST_ROWS
+        across, rows, kept = load(catalogue.ACROSS_PARTS), in_parts or MOST_ROWS, False
         verdicts = judge_in_parts(
             run, manifest, found, across, rows, tell=run_progress.parts_told()
         )
     else:
         verdicts = judge(run, manifest, found, load(catalogue.EVIDENCE), orders)
-        gc.collect()  # The history's own caches refer to it; the verifier reads the rows once more.
-        verdicts = replace(verdicts, verified=_verified(run, verdicts, bytes(orders)))
-    verdicts = _validated(run, manifest, verdicts)
+    for entry in catalogue.LENSES:
+        lens: Lens = load(entry)
+        verdicts = lens.after(run, manifest, verdicts, bytes(orders) if kept else None)
     try:
-        files.write(run.path, ORDERS, bytes(orders))
+        files.write(run.path, directory.ORDERS, bytes(orders))
         directory.write_json(run.verdicts, plain(verdicts))
     except OSError as error:
         _not_stored(run.verdicts, error)
@@ -73,45 +71,6 @@ def _known(run: RunDir, manifest: Manifest) -> None:
             " promises that stand in the manifest",
             err=True,
         )
-
-
-def _verified(run: RunDir, verdicts: Judged, orders: bytes) -> Verified:
-    """The number of accepted certificates; HoldfastError if the verifier rejects one.
-
-    A verdict that its own rows do not prove is a bug of Holdfast, not a verdict.
-    """
-    from holdfast.harness.verification.verify import verify_run
-
-    outcome = verify_run(run.path, plain(verdicts), orders)
-    if outcome.refused:
-        raise HoldfastError(
-            f"{run.path}: internal error: the verifier rejects {len(outcome.refused)} of"
-            f" {len(outcome.refused) + outcome.accepted} certificates: {outcome.refused[0]};"
-            " please report it together with this run directory"
-        )
-    return Verified(
-        accepted=outcome.accepted,
-        bare=outcome.bare,
-        why=outcome.why,
-        unverifiable=tuple(outcome.unverifiable),
-        properties=tuple(outcome.whole),
-        unordered=tuple(outcome.unordered),
-    )
-
-
-def _validated(run: RunDir, manifest: Manifest, verdicts: Judged) -> Judged:
-    """With the steps of the servers, if the plan has them recorded. A departure is no violation: it
-    makes the exit code 3 at most."""
-    row = catalogue.SYSTEMS.get(manifest.plan.system)
-    options = manifest.options.system
-    if row is None or not row.recorded or options.get("trace") != "yes":
-        return verdicts
-    from holdfast.harness.judging.recorded_trace import validated
-
-    entries = load(row.specification), load(row.recorded)
-    traced = validated(run.path, verdicts, *entries, options, manifest.traits)
-    departs = traced.departure is not None and verdicts.exit_code == 0
-    return replace(verdicts, traced=traced, exit_code=3 if departs else verdicts.exit_code)
 
 
 def _not_stored(path: Path, error: OSError) -> None:

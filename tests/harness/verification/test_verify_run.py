@@ -15,6 +15,7 @@ from holdfast.checkers.properties import mutual_exclusion, no_stale_write
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.recording.segments import write_closed
+from holdfast.harness.runs import directory
 from holdfast.harness.verification.orders import FILE
 from holdfast.harness.verification.recorded_rows import Damaged
 from holdfast.harness.verification.verify import verify_run
@@ -105,3 +106,8 @@ def test_a_file_that_is_missing_or_no_table_is_named(tmp_path: Path, name: str) 
     if name.endswith(".json"):
         with pytest.raises(Damaged, match=f"{name}.*is not there"):
             verify_run(tmp_path)
+
+
+def test_the_verifier_reads_the_file_of_orders_that_judging_writes() -> None:
+    """It shares no code with the program that it checks, so its name stands in both."""
+    assert directory.ORDERS == FILE

@@ -1,0 +1,67 @@
+"""Lenses: what looks at a judged run is a row of the catalogue, and judging calls each in turn."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from benchmarks.run_directory import Shape, write
+
+from holdfast import catalogue
+from holdfast.engine.judging import judge_run
+from holdfast.harness.core.errors import HoldfastError
+from holdfast.harness.plans.manifest import Manifest
+from holdfast.harness.runs import directory
+from holdfast.harness.runs.directory import RunDir
+from holdfast.harness.verdicts.judged import Judged, Verified
+
+
+class Doubting:
+    """Sees what the certificates have seen before it; refuses a run that has fewer than `least`."""
+
+    least = 0
+
+    def after(
+        self, run: RunDir, manifest: Manifest, judged: Judged, orders: bytes | None
+    ) -> Judged:
+        if judged.verified.accepted < self.least:
+            raise HoldfastError(f"{judged.verified.accepted} certificates")
+        problems = (f"{run.path.name}: {manifest.plan.system}, {len(orders or b'') % 4} left",)
+        return replace(judged, problems=problems)
+
+
+DOUBTING = Doubting()
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDir:
+    return write(Shape(ops=200, clients=2, seed=1), tmp_path)
+
+
+def test_the_built_in_lenses_verify_and_without_them_nothing_is_verified(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verified = judge_run(run).verified
+    assert verified.properties and (run.path / directory.ORDERS).stat().st_size
+    monkeypatch.setattr(catalogue, "LENSES", ())
+    bare = judge_run(run)
+    assert bare.verified == Verified() and bare.traced is None
+
+
+def test_a_lens_adds_to_the_verdict_that_is_stored(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalogue, "LENSES", (*catalogue.LENSES, f"{__name__}:DOUBTING"))
+    judged = judge_run(run)
+    assert judged.problems == (f"{run.path.name}: {judged.system}, 0 left",)
+    assert json.loads(run.verdicts.read_text())["problems"] == list(judged.problems)
+
+
+def test_what_a_lens_refuses_is_no_verdict(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalogue, "LENSES", (f"{__name__}:DOUBTING",))
+    monkeypatch.setattr(Doubting, "least", 1)
+    with pytest.raises(HoldfastError, match="0 certificates"):
+        judge_run(run)
+    assert not run.verdicts.exists()
