@@ -14,7 +14,7 @@ from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.seeds import stream
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.runs import registry
-from holdfast.planning import prepare
+from holdfast.planning import checks, prepare
 from holdfast.planning.resolve import resolve
 from tests import needs
 from tests.front import aborted
@@ -189,7 +189,8 @@ def test_a_backend_without_disks_refuses_before_the_run(backend: str) -> None:
 
 def test_an_ordinary_user_is_refused_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("holdfast.clusters.backends.local.backend._privileged", lambda: False)
-    monkeypatch.setattr(prepare, "usable_backend", lambda name: name)
+    for module in (prepare, checks):
+        monkeypatch.setattr(module, "usable_backend", lambda name: name)
     with pytest.raises(UsageError, match="nemesis power: disks of servers need loop devices"):
         prepare.complete(planned("power"))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast import catalogue
 from holdfast.engine import swarm
 from holdfast.harness.plans.plan import Plan
-from holdfast.planning import prepare
+from holdfast.planning import checks, prepare
 
 SEEDS = range(600)
 
@@ -14,7 +14,7 @@ def test_every_fault_that_the_simulator_has_is_drawn() -> None:
     able = {
         name
         for name in catalogue.NEMESES
-        if not prepare.out_of_reach(Plan(system="reference", backend="sim", nemeses=((name, {}),)))
+        if not checks.out_of_reach(Plan(system="reference", backend="sim", nemeses=((name, {}),)))
     }
     # Its faults there are freeze, freeze-write and torn-write, which are drawn; power is a kill.
     able -= {"syscall", "power"}

@@ -23,7 +23,7 @@ from holdfast.harness.plans.plan import (
     suggest,
     to_toml,
 )
-from holdfast.planning.prepare import wrong_names
+from holdfast.planning.checks import wrong_names
 
 KNOWN = Known(
     systems=("reference", "redis"),

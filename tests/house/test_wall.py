@@ -53,16 +53,12 @@ ARROWS: dict[str, tuple[str, ...]] = {
         "clusters.programs.npm",
         "planning.operations",
     ),
-    "planning.prepare": (
-        "clusters.systems.program.command_line",
-        "planning.operations",
-        "planning.server_disks",
-        "planning.server_record",
-    ),
+    "planning.prepare": ("planning.server_disks",),
     "planning.resolve": (
         "clusters.libraries.system",
         "clusters.programs.system",
     ),
+    "planning.run_folder": ("clusters.systems.program.command_line",),
     "reports.outputs.terminal": (
         "harness.verdicts.server_record",
         "reports.run.server_record",
@@ -88,7 +84,7 @@ CYCLES = (
     ("workloads.resource.mutants", "workloads.resource.server"),
 )
 """Modules that import each other in a cycle, by imports inside functions too."""
-WIDEST = 33
+WIDEST = 22
 """Most modules that one module of the core imports."""
 
 

@@ -485,6 +485,12 @@ CHECKERS: Table[str] = Table(
 SIM_UNGUARD = f"{_B}.sim.values:unguard"
 EVIDENCE = f"{_C}.evidence.summary:evidence"
 DRAWN = f"{_C}.evidence.plot_data:drawn"
+PLAN_CHECKS = (
+    "holdfast.planning.server_disks:problems",
+    "holdfast.planning.operations:problems",
+    "holdfast.planning.server_record:problems",
+)
+"""Features' functions from a resolved plan to what is wrong with it, one line each."""
 LENSES = (
     "holdfast.lenses.certificates:CERTIFICATES",
     "holdfast.lenses.traces:TRACES",

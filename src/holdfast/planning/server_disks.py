@@ -8,7 +8,7 @@ from holdfast import catalogue
 from holdfast.harness.core.loading import load
 from holdfast.harness.plans.manifest import DISK
 from holdfast.harness.plans.plan import Plan
-from holdfast.planning.resolve import backend_options, kinds_of, options_of
+from holdfast.planning.resolve import Prepared, backend_options, kinds_of, options_of
 
 USUAL_MIB = "512"
 """Size of a disk where a kind of fault needs one; only what is written takes memory."""
@@ -22,8 +22,9 @@ def with_disks(plan: Plan) -> Plan:
     return replace(plan, options={**plan.options, DISK: USUAL_MIB})
 
 
-def problems(plan: Plan) -> list[str]:
+def problems(found: Prepared) -> list[str]:
     """Why the plan's servers cannot have the disks that it needs, in one line at most."""
+    plan = found.plan
     backend, needed = catalogue.BACKENDS[plan.backend], _in_need(plan)
     size = backend_options(plan).get(DISK, "0")
     if backend.virtual_time or not (needed or size != "0"):

@@ -1,0 +1,148 @@
+"""The run directory of a complete plan: its manifest, and the code for the nodes."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import holdfast
+from holdfast import __version__, catalogue
+from holdfast.catalogue import design_sheet, user_system
+from holdfast.clusters.systems.program.command_line import FOLDER
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.json_value import Json
+from holdfast.harness.core.loading import load
+from holdfast.harness.core.ports import Installs
+from holdfast.harness.core.user_imports import site_folders
+from holdfast.harness.plans.manifest import Entries, Manifest, Options, to_table
+from holdfast.harness.plans.plan import to_toml
+from holdfast.harness.runs import directory
+from holdfast.harness.runs.directory import RunDir
+from holdfast.planning import own_code, packages
+from holdfast.planning.backends import clients_here
+from holdfast.planning.resolve import (
+    Prepared,
+    backend_options,
+    kinds_of,
+    resource_options,
+    workload_options,
+)
+from holdfast.workloads.shape import Shape
+
+READY_NS = 60 * SECOND
+NOT_OF_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
+"""Characters that are removed from the name of a run directory."""
+
+
+def create(
+    found: Prepared,
+    out: Path,
+    again: str,
+    *,
+    name: str = "",
+    hosts: Mapping[str, Json] | None = None,
+) -> RunDir:
+    """A run directory for a complete plan: plan.toml, manifest.json and the code for the nodes.
+
+    `again` is the command line that shows the run again; `name` of the run is made from the time
+    if it is not given; `hosts` is what `hosts_of` gave.
+    """
+    plan, now = found.plan, datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
+    # Of a user's own file neither the folder nor the hash is needed to tell runs apart.
+    system = NOT_OF_NAMES.sub("-", user_system.declared_name(plan.system).rpartition(":")[2])
+    name = name or f"{now}-{system}-{plan.seed}"
+    # What cannot be fetched or used leaves no run behind.
+    fetched = packages.fetch(found)
+    run = directory.create(out, name)
+    run.plan.write_text(to_toml(plan, exact=True))
+    own = own_code.copy(plan, run)
+    if plan.backend not in catalogue.VIRTUAL_TIME:
+        # Nothing travels into the simulator.
+        directory.pack_code(Path(holdfast.__file__).parent, run.code, own)
+    made = manifest(found, name, again, fetched)
+    if isinstance(found.system, Installs):
+        added = found.system.ship(Path(fetched.folders[0]), run.path / FOLDER, found.options)
+    else:
+        added = user_system.program_options(
+            plan.system, found.system, found.options, run.path / FOLDER
+        )
+    options = replace(made.options, system={**made.options.system, **added})
+    made = replace(made, options=options, hosts=hosts or {})
+    directory.write_json(run.manifest, to_table(made))
+    return run
+
+
+def manifest(
+    found: Prepared, name: str, again: str, fetched: packages.Fetched | None = None
+) -> Manifest:
+    """The manifest of a complete plan: everything that is decided before the run."""
+    plan = found.plan
+    folders, pins = fetched or packages.wanted(found)
+    promises = design_sheet.with_resource(found.promises, plan.resource)
+    shape = Shape.of(workload_options(plan))
+    # A hold that ends with a session lasts as long as its section does.
+    longest_ns = max(plan.lease_ns, shape.hold_leases * plan.lease_ns, shape.writes * shape.gap_ns)
+    probe_ns = promises.recovery_ns + (plan.clients + 2) * plan.lease_ns + 5 * SECOND
+    workload = {**workload_options(plan), "probe_ns": str(probe_ns)}
+    workload |= {"over_ns": str(plan.time_ns + 600 * SECOND), "clients": str(plan.clients)}
+    # What the plan itself asks to be judged counts like a promise.
+    asked_for = dict.fromkeys(found.checkers, ("any",))
+    return Manifest(
+        schema=directory.SCHEMA,
+        run=name,
+        label=name,
+        version=__version__,
+        python=sys.version.split()[0],
+        command=again,
+        plan=plan,
+        identity=user_system.identity(plan.system),
+        promises=replace(promises, keeps={**promises.keeps, **asked_for}),
+        asks=asks(found),
+        checkers=found.checkers,
+        plug_ins=own_code.origins(plan),
+        options=Options(
+            system=found.options,
+            workload=workload,
+            backend=backend_options(plan),
+            resource=resource_options(plan),
+        ),
+        traits={kind: catalogue.NEMESES[kind].traits for kind in kinds_of(plan)},
+        ready_ns=READY_NS,
+        longest_hold_ns=longest_ns,
+        peers=found.peers,
+        pins=pins,
+        libraries=folders,
+        site=site_folders() if own_code.installed(plan) and clients_here(plan) else (),
+        entries=Entries(
+            system=found.entry,
+            backend=found.backend.entry,
+            workload=found.workload.client,
+            probe=catalogue.PROBE,
+            resource_main=catalogue.RESOURCE_MAIN,
+            simulated=found.row.simulated,
+            resource_store=catalogue.RESOURCE_STORE,
+            resource_server=catalogue.RESOURCE_SERVER,
+            resource_client=catalogue.RESOURCE_CLIENT,
+            resource_port=load(f"{catalogue.RESOURCE_MAIN}:PORT"),
+            nemeses={
+                name: catalogue.NEMESES[name].entry
+                for name in dict.fromkeys(fault.do for fault in plan.faults)
+            },
+        ),
+    )
+
+
+def asks(found: Prepared) -> list[str]:
+    """The properties to judge: those of the workload, of the plan and of its kinds of fault that
+    apply to this system."""
+    without = {"token-order"} if found.promises.tokens == "none" else set()
+    plan = found.plan
+    traits = [catalogue.NEMESES[kind].traits for kind in kinds_of(plan)]
+    undone = any(one.loses_unsynced or one.hangs_disk or one.operates for one in traits)
+    durable = ("durable-grants",) if undone else ()
+    every = dict.fromkeys((*found.asks, *durable, *plan.must, *plan.require, *found.checkers))
+    return [prop for prop in every if prop not in without]
