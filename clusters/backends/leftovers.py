@@ -1,22 +1,19 @@
-"""Finds and removes what runs without a driver left: on this host, in its engine, on their hosts.
+"""Finds and removes what runs without a driver left: on this host, and where backends put more.
 
-Containers and networks have their driver's mark as a label, processes in their environment; for a
-registered run also those count that work in its folder. A run over ssh names its hosts in its
-manifest; they are queried. Anything that belongs to a living run, or may belong to one, is never
-found.
+Processes have their driver's mark in their environment; for a registered run also those count that
+work in its folder. What a backend keeps elsewhere (an engine, other hosts) a `Source` of its row
+finds. Anything that belongs to a living run, or may belong to one, is never found.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 from holdfast.clusters.backends import frozen_disks, memory_groups, processes
-from holdfast.clusters.backends.docker import engine
-from holdfast.clusters.backends.ssh import leftovers as ssh
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.runs import registry
 
@@ -31,7 +28,7 @@ KILLED_S, POLL_S = 5, 0.005
 class Leftover:
     """One leftover to remove.
 
-    kind      "process", "container", "network", "control group", "disk" or "host"
+    kind      "process", "control group", "disk", or one of a source's kinds
     id        its pid, the engine's id, its folder, its loop device and the file behind it, or the
               run's folder and the host's name in its manifest
     label     of the run it belonged to
@@ -46,29 +43,58 @@ class Leftover:
     started: int = -1
 
 
-def find(label: str = "") -> list[Leftover]:
+class Source(Protocol):
+    """Where a backend leaves more than processes (`BackendRow.leftovers`).
+
+    kinds   the kinds of leftovers that it finds and cleans
+    here    they are on this host: `sweep` removes them before the next run
+    """
+
+    @property
+    def kinds(self) -> Collection[str]: ...
+
+    @property
+    def here(self) -> bool: ...
+
+    def find(self, notes: Sequence[registry.Noted], within_s: float) -> Iterable[Leftover]:
+        """Leftovers of ended runs; EnvironmentFailed if it does not respond within that time."""
+        ...
+
+    def clean(self, leftover: Leftover) -> None:
+        """Removes one; nothing happens if it is gone by now. Errors: EnvironmentFailed."""
+        ...
+
+    def keeps(self, run: registry.Noted) -> bool:
+        """Whether the note of a killed run is needed until `find` has looked there."""
+        ...
+
+
+def find(label: str = "", sources: Sequence[Source] = ()) -> list[Leftover]:
     """Everything left of runs without a driver, in an order in which it can be cleaned.
 
-    An engine that does not respond within QUICK_S seconds is skipped. `label`: of this run only,
-    and no other run's hosts are queried; EnvironmentFailed if the engine does not respond in time.
+    A source on this host that does not respond within QUICK_S seconds is skipped. `label`: of this
+    run only, and no other run's hosts are queried; EnvironmentFailed if such a source does not
+    respond in time.
     """
     notes = [run for run in registry.noted() if not label or run.label == label]
-    try:
-        of_engine = list(_of_engine(notes, SURE_S if label else QUICK_S))
-    except EnvironmentFailed:
-        if label:
-            raise
-        of_engine = []
-    found = [*_of_host(notes, of_engine), *_of_hosts(notes)]
+    beside: list[Leftover] = []
+    for source in sources:
+        try:
+            beside += source.find(notes, SURE_S if label else QUICK_S) if source.here else ()
+        except EnvironmentFailed:
+            if label:
+                raise
+    elsewhere = [s.find(notes, SURE_S) for s in sources if not s.here]
+    found = [*_of_host(notes, beside), *(one for part in elsewhere for one in part)]
     return [one for one in found if not label or one.label == label]
 
 
-def _of_host(notes: Sequence[registry.Noted], of_engine: Iterable[Leftover]) -> list[Leftover]:
+def _of_host(notes: Sequence[registry.Noted], beside: Iterable[Leftover]) -> list[Leftover]:
     """Leftovers on this host. A disk is detached when the last process that mounts it is gone."""
-    return [*of_processes(notes), *of_engine, *_of_groups(notes), *_of_disks(notes)]
+    return [*of_processes(notes), *beside, *_of_groups(notes), *_of_disks(notes)]
 
 
-def sweep() -> tuple[list[Leftover], list[str]]:
+def sweep(sources: Sequence[Source] = ()) -> tuple[list[Leftover], list[str]]:
     """Removes what this user's killed runs left on this host, and their notes: before the next run.
 
     Returns what was removed, and why something was not.
@@ -78,29 +104,30 @@ def sweep() -> tuple[list[Leftover], list[str]]:
     killed = {run.label: run for run in notes if run.died_here}
     if not killed:
         return [], []
-    of_engine, asked = list[Leftover](), True
-    try:
-        of_engine += _of_engine(notes, QUICK_S)
-    except EnvironmentFailed:
-        asked = False
+    beside, asked = list[Leftover](), True
+    for source in sources:
+        try:
+            beside += source.find(notes, QUICK_S) if source.here else ()
+        except EnvironmentFailed:
+            asked = False
     removed, problems = [], []
-    for one in _of_host(notes, of_engine):
+    for one in _of_host(notes, beside):
         if one.label not in killed:
             continue
         try:
-            clean(one)
+            clean(one, sources)
             removed.append(one)
         except EnvironmentFailed as error:
             problems.append(f"{one.kind} {one.text} of run {one.label}: {error}")
             killed.pop(one.label)
     for run in killed.values() if asked else ():
-        # One on hosts is kept until they have been looked at: `_of_hosts`.
-        if ssh.hosts_of(Path(run.run_dir)) is None:
+        # One on other hosts is kept until they have been looked at.
+        if not any(source.keeps(run) for source in sources):
             registry.forget(run.run_id)
     return removed, problems
 
 
-def clean_run(label: str) -> list[str]:
+def clean_run(label: str, sources: Sequence[Source] = ()) -> list[str]:
     """Removes the leftovers of a run whose driver has just died; the reasons for what remains.
 
     Searches until nothing was found twice in a row: an object that the engine was creating when the
@@ -111,7 +138,7 @@ def clean_run(label: str) -> list[str]:
     for _ in range(ROUNDS):
         problems = []
         try:
-            left = find(label)
+            left = find(label, sources)
         except EnvironmentFailed as error:
             return [str(error)]
         empty = 0 if left else empty + 1
@@ -119,14 +146,14 @@ def clean_run(label: str) -> list[str]:
             break
         for one in left:
             try:
-                clean(one)
+                clean(one, sources)
             except EnvironmentFailed as error:
                 problems.append(f"{one.kind} {one.text}: {error}")
         time.sleep(BETWEEN_S)
     return problems
 
 
-def clean(leftover: Leftover) -> None:
+def clean(leftover: Leftover, sources: Sequence[Source] = ()) -> None:
     """Removes it; nothing happens if it is gone by now. EnvironmentFailed if refused."""
     if leftover.kind == "process":
         _clean_process(int(leftover.id), leftover.started)
@@ -137,11 +164,11 @@ def clean(leftover: Leftover) -> None:
     if leftover.kind == "control group":
         memory_groups.remove(Path(leftover.id))
         return
-    if leftover.kind == "host":
-        _clean_host(leftover)
-        return
-    remove = engine.remove_container if leftover.kind == "container" else engine.remove_network
-    engine.in_plain_words(remove, engine.Engine(), {"Id": leftover.id})
+    for source in sources:
+        if leftover.kind in source.kinds:
+            source.clean(leftover)
+            return
+    raise EnvironmentFailed(f"no backend cleans a {leftover.kind}")
 
 
 def _clean_process(pid: int, begun: int) -> None:
@@ -182,20 +209,6 @@ def _label(pid: int, notes: Sequence[registry.Noted]) -> str:
     return next((run.label for run in ended if processes.works_in(pid, Path(run.run_dir))), "")
 
 
-def _of_engine(notes: Sequence[registry.Noted], within_s: float) -> Iterable[Leftover]:
-    if engine.precheck() is not None:
-        return
-    wanted = {engine.RUN_LABEL: "", engine.NODES_LABEL: ""}
-    found = engine.in_plain_words(engine.labelled, engine.Engine(within_s), wanted)
-    for kind, things in zip(("container", "network"), found, strict=True):
-        for thing in things:
-            labels: dict[str, Any] = thing["Labels"]
-            label, mark = labels[engine.NODES_LABEL], labels.get(engine.DRIVER_LABEL, "")
-            if registry.abandoned(label, mark, notes):
-                name = thing.get("Name") or thing["Names"][0].lstrip("/")
-                yield Leftover(kind=kind, id=thing["Id"], label=label, text=name)
-
-
 def _of_groups(notes: Sequence[registry.Noted]) -> Iterable[Leftover]:
     """Control groups of memory of ended runs."""
     for label, path in memory_groups.find():
@@ -212,32 +225,3 @@ def _of_disks(notes: Sequence[registry.Noted]) -> Iterable[Leftover]:
         if registry.abandoned(one.label, one.mark, notes):
             disk = f"{one.path} {one.backing}"
             yield Leftover(kind="disk", id=disk, label=one.label, text=one.path)
-
-
-def _of_hosts(notes: Sequence[registry.Noted]) -> Iterable[Leftover]:
-    """Leftovers of ended runs on their hosts. Unregisters a run that has none there."""
-    for run in notes:
-        hosts = ssh.hosts_of(Path(run.run_dir)) if not run.alive else None
-        if hosts is None:
-            continue
-        found = list(ssh.find(hosts, run.label))
-        for host, problem in found:
-            text = f"cannot be reached: {problem}" if problem else "has processes or files"
-            yield Leftover(
-                kind="host",
-                id=f"{run.run_dir}:{host.name}",
-                label=run.label,
-                text=f"{host.name} {text}",
-            )
-        if not found:
-            registry.forget(run.run_id)
-
-
-def _clean_host(leftover: Leftover) -> None:
-    run_dir, _, name = leftover.id.rpartition(":")
-    hosts = ssh.hosts_of(Path(run_dir))
-    if hosts is None:
-        return
-    for host in hosts.hosts:
-        if host.name == name:
-            ssh.sweep(host, hosts.known_hosts, leftover.label)

@@ -12,6 +12,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from holdfast.harness.runs.version import VERSION
+
 if TYPE_CHECKING:
     from holdfast.api.actions import check as check
     from holdfast.api.actions import judge as judge
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from holdfast.harness.core.errors import UsageError as UsageError
     from holdfast.harness.core.verdict import Verdict as Verdict
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 _PLACES = {
     "Campaign": "api.many",

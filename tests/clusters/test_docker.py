@@ -14,6 +14,7 @@ import pytest
 from holdfast.clusters.backends import leftovers
 from holdfast.clusters.backends.docker import engine
 from holdfast.clusters.backends.docker.backend import DockerBackend
+from holdfast.clusters.backends.docker.leftovers import LEFTOVERS
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.ports import Node, Place
 from tests import needs
@@ -100,15 +101,19 @@ def test_what_a_killed_driver_leaves_stops_and_is_found_and_cleaned(tmp_path: Pa
         cluster.kill()
         eventually(partial(gone, idler), within_s=5)
 
-        left = [found for found in leftovers.find() if found.label.startswith("docker-")]
+        left = [
+            found
+            for found in leftovers.find(sources=[LEFTOVERS])
+            if found.label.startswith("docker-")
+        ]
         assert {(found.kind, found.label) for found in left} == {
             ("container", "docker-killed"),
             ("network", "docker-killed"),
         }
         assert len(left) == 3
         for found in left:
-            leftovers.clean(found)
-            leftovers.clean(found)
+            leftovers.clean(found, [LEFTOVERS])
+            leftovers.clean(found, [LEFTOVERS])
         assert there("docker-killed") == ([], [])
         assert [len(kind) for kind in there("docker-living")] == [1, 1]
 

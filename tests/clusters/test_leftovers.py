@@ -16,10 +16,13 @@ import pytest
 
 from holdfast.clusters.backends import leftovers, memory_groups
 from holdfast.clusters.backends.docker import engine
+from holdfast.clusters.backends.docker.leftovers import OfEngine
+from holdfast.clusters.backends.ssh.leftovers import OfHosts
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.runs import registry
 from tests.clusters.driving import eventually
 
+SOURCES = (OfEngine(), OfHosts())
 NAMESPACE = registry.mark().rpartition(":")[2]
 
 
@@ -42,7 +45,7 @@ def stray(request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[bytes]]:
 
 def pids() -> set[str]:
     """Ids of the processes that are found."""
-    return {found.id for found in leftovers.find() if found.kind == "process"}
+    return {found.id for found in leftovers.find(sources=SOURCES) if found.kind == "process"}
 
 
 LEFT = {"HOLDFAST_RUN": "stray", "HOLDFAST_DRIVER": f"{2**22 + 1}:1:{NAMESPACE}"}
@@ -50,7 +53,7 @@ LEFT = {"HOLDFAST_RUN": "stray", "HOLDFAST_DRIVER": f"{2**22 + 1}:1:{NAMESPACE}"
 
 @pytest.mark.parametrize("stray", [LEFT], indirect=True)
 def test_a_process_of_a_dead_driver_is_found_and_ended(stray: subprocess.Popen[bytes]) -> None:
-    (found,) = [found for found in leftovers.find() if found.id == str(stray.pid)]
+    (found,) = [found for found in leftovers.find(sources=SOURCES) if found.id == str(stray.pid)]
     assert (found.kind, found.label) == ("process", "stray")
     leftovers.clean(found)
     assert stray.wait(5) == -9
@@ -89,13 +92,13 @@ def test_a_pid_that_names_a_stranger_by_now_is_left_alone(stray: subprocess.Pope
 
 def test_no_engine_means_no_containers_and_no_error() -> None:
     assert "no engine at" in (engine.precheck() or "")
-    assert all(found.kind == "process" for found in leftovers.find())
+    assert all(found.kind == "process" for found in leftovers.find(sources=SOURCES))
 
 
 def test_an_engine_that_does_not_listen_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / "no-engine.sock").touch()
     assert engine.precheck() is None
-    assert all(found.kind == "process" for found in leftovers.find())
+    assert all(found.kind == "process" for found in leftovers.find(sources=SOURCES))
 
 
 def test_a_remote_engine_is_refused_in_plain_words(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,9 +136,9 @@ def test_what_appears_a_moment_after_the_death_of_a_driver_is_cleaned_too(
     looks = [[], [late], [], [], [late]]
     cleaned: list[leftovers.Leftover] = []
     monkeypatch.setattr(leftovers, "BETWEEN_S", 0)
-    monkeypatch.setattr(leftovers, "find", lambda label: looks.pop(0))
-    monkeypatch.setattr(leftovers, "clean", cleaned.append)
-    assert leftovers.clean_run("run") == []
+    monkeypatch.setattr(leftovers, "find", lambda label, sources: looks.pop(0))
+    monkeypatch.setattr(leftovers, "clean", lambda one, sources: cleaned.append(one))
+    assert leftovers.clean_run("run", SOURCES) == []
     assert cleaned == [late]
     assert looks == [[late]]
 
@@ -146,8 +149,8 @@ def test_an_engine_that_does_not_answer_is_no_clean_run(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(engine, "precheck", lambda: None)
     monkeypatch.setattr(engine, "in_plain_words", silent)
-    assert leftovers.clean_run("run") == ["docker: no engine answers"]
-    assert leftovers.find() is not None
+    assert leftovers.clean_run("run", SOURCES) == ["docker: no engine answers"]
+    assert leftovers.find(sources=SOURCES) is not None
 
 
 def killed_run(run_dir: Path, label: str, **changes: object) -> Path:
@@ -162,7 +165,7 @@ def test_a_sweep_removes_what_a_noted_run_left_and_its_note(
     stray: subprocess.Popen[bytes], tmp_path: Path
 ) -> None:
     note = killed_run(tmp_path, "stray")
-    removed, problems = leftovers.sweep()
+    removed, problems = leftovers.sweep(SOURCES)
     assert ([one.id for one in removed], problems) == ([str(stray.pid)], [])
     assert stray.wait(5) == -9
     assert not note.exists()
@@ -170,7 +173,7 @@ def test_a_sweep_removes_what_a_noted_run_left_and_its_note(
 
 @pytest.mark.parametrize("stray", [LEFT], indirect=True)
 def test_a_sweep_keeps_to_runs_with_a_note_of_this_user(stray: subprocess.Popen[bytes]) -> None:
-    assert leftovers.sweep() == ([], [])
+    assert leftovers.sweep(SOURCES) == ([], [])
     assert stray.poll() is None
 
 
@@ -183,7 +186,7 @@ def test_a_sweep_touches_nothing_of_a_living_run_or_of_another_pid_namespace(
         killed_run(tmp_path, "elsewhere", namespace=7),
         killed_run(tmp_path, "older", namespace=0),
     ]
-    assert leftovers.sweep() == ([], [])
+    assert leftovers.sweep(SOURCES) == ([], [])
     assert stray.poll() is None
     assert all(note.exists() for note in notes)
 
@@ -199,21 +202,21 @@ def test_a_note_is_kept_where_the_engine_did_not_answer(
     monkeypatch.setattr(engine, "precheck", lambda: None)
     monkeypatch.setattr(engine, "in_plain_words", silent)
     note = killed_run(tmp_path, "contained")
-    assert leftovers.sweep() == ([], [])
+    assert leftovers.sweep(SOURCES) == ([], [])
     assert note.exists()
 
 
 def test_a_refusal_is_told_and_keeps_the_note(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(leftover: leftovers.Leftover) -> None:
+    def refuse(leftover: leftovers.Leftover, sources: object) -> None:
         raise EnvironmentFailed("busy")
 
     left = leftovers.Leftover(kind="network", id="1", label="kept", text="kept")
-    monkeypatch.setattr(leftovers, "_of_engine", lambda notes, within_s: [left])
+    monkeypatch.setattr(OfEngine, "find", lambda self, notes, within_s: [left])
     monkeypatch.setattr(leftovers, "clean", refuse)
     note = killed_run(tmp_path, "kept")
-    assert leftovers.sweep() == ([], ["network kept of run kept: busy"])
+    assert leftovers.sweep(SOURCES) == ([], ["network kept of run kept: busy"])
     assert note.exists()
 
 

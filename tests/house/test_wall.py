@@ -15,10 +15,6 @@ ARROWS: dict[str, tuple[str, ...]] = {
     "checkers.properties.no_lost_update": ("checkers.facts.legal_orders",),
     "checkers.properties.no_stale_write": ("checkers.facts.legal_orders",),
     "checkers.properties.token_order": ("checkers.facts.legal_orders",),
-    "clusters.backends.leftovers": (
-        "clusters.backends.docker.engine",
-        "clusters.backends.ssh.leftovers",
-    ),
     "engine.checkers": ("clusters.systems.user_class",),
     "engine.driver_process": (
         "engine.live_verdicts",
@@ -69,11 +65,10 @@ ARROWS: dict[str, tuple[str, ...]] = {
 }
 """Module of the core -> modules of packages that it imports today, inside functions too."""
 
-LAZY_IMPORTS = 29
+LAZY_IMPORTS = 28
 """Imports of the project inside functions, without those of doors."""
 CYCLES = (
     ("catalogue", "catalogue.plug_ins", "catalogue.table"),
-    ("clusters.backends.ssh.backend", "clusters.backends.ssh.leftovers"),
     ("clusters.systems.majority.client", "clusters.systems.majority.mutants"),
     (
         "clusters.systems.reference.client.lock_client",

@@ -17,7 +17,8 @@ from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile
 
 from holdfast.clusters.backends.ssh.fault_agents import Agents
-from holdfast.clusters.backends.ssh.hosts_file import Hosts, from_manifest
+from holdfast.clusters.backends.ssh.hosts_file import Hosts, from_manifest, root_of
+from holdfast.clusters.backends.ssh.leftovers import sweep_quietly
 from holdfast.clusters.backends.ssh.remote_host import HostLost, Remote
 from holdfast.harness.core import extras
 from holdfast.harness.core.clock import MILLISECOND, SECOND
@@ -36,11 +37,6 @@ def precheck() -> str | None:
     """Why this machine cannot drive hosts, or None."""
     reason = extras.problem("paramiko")
     return None if reason is None else f"ssh {reason}"
-
-
-def root_of(folder: str, label: str) -> str:
-    """The folder of a run on a host."""
-    return f"{folder.rstrip('/')}/holdfast-{label}"
 
 
 class SshBackend:
@@ -210,8 +206,6 @@ class SshBackend:
             pass
         await remote.close()
         if remote.began and remote.lost:
-            from holdfast.clusters.backends.ssh.leftovers import sweep_quietly
-
             await asyncio.to_thread(
                 sweep_quietly, remote.host, self._hosts.known_hosts, self._place.label
             )

@@ -163,3 +163,8 @@ def _made(kind: Any, row: Any, where: str, problems: list[str], needed: Sequence
         if not row.get(name):
             problems.append(f"{where}: missing {name}")
     return kind(**row) if len(problems) == before else None
+
+
+def root_of(folder: str, label: str) -> str:
+    """The folder of a run on a host."""
+    return f"{folder.rstrip('/')}/holdfast-{label}"

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from holdfast.clusters.backends.ssh.backend import root_of
+from holdfast.clusters.backends.leftovers import Leftover
 from holdfast.clusters.backends.ssh.connect import Connection
 from holdfast.clusters.backends.ssh.host_channel import Line
-from holdfast.clusters.backends.ssh.hosts_file import Host, Hosts, from_manifest
+from holdfast.clusters.backends.ssh.hosts_file import Host, Hosts, from_manifest, root_of
 from holdfast.clusters.backends.ssh.remote_host import STEWARD
 from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.runs import registry
 
 
 def hosts_of(run_dir: Path) -> Hosts | None:
@@ -57,3 +58,43 @@ def sweep_quietly(host: Host, known_hosts: str, label: str) -> None:
     """The same for a host that may be unreachable; `doctor --clean` finds what is left."""
     with suppress(EnvironmentFailed):
         sweep(host, known_hosts, label)
+
+
+class OfHosts:
+    """Implements `Source`: processes and folders of ended runs on the hosts of their manifests."""
+
+    kinds = ("host",)
+    here = False
+
+    def find(self, notes: Sequence[registry.Noted], within_s: float) -> Iterable[Leftover]:
+        """Hosts with leftovers, or that cannot be queried. Unregisters a run that has none."""
+        for run in notes:
+            hosts = hosts_of(Path(run.run_dir)) if not run.alive else None
+            if hosts is None:
+                continue
+            left = list(find(hosts, run.label))
+            for host, problem in left:
+                text = f"cannot be reached: {problem}" if problem else "has processes or files"
+                yield Leftover(
+                    kind="host",
+                    id=f"{run.run_dir}:{host.name}",
+                    label=run.label,
+                    text=f"{host.name} {text}",
+                )
+            if not left:
+                registry.forget(run.run_id)
+
+    def clean(self, leftover: Leftover) -> None:
+        """Kills and removes what its run left there. Errors: EnvironmentFailed."""
+        run_dir, _, name = leftover.id.rpartition(":")
+        hosts = hosts_of(Path(run_dir))
+        for host in hosts.hosts if hosts is not None else ():
+            if hosts is not None and host.name == name:
+                sweep(host, hosts.known_hosts, leftover.label)
+
+    def keeps(self, run: registry.Noted) -> bool:
+        """If it ran on other hosts."""
+        return hosts_of(Path(run.run_dir)) is not None
+
+
+LEFTOVERS = OfHosts()

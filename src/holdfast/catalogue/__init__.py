@@ -276,6 +276,7 @@ _BACKENDS: dict[str, BackendRow] = {
         entry=f"{_B}.docker.backend:DockerBackend",
         says="one container per node, on this host's Docker engine",
         precheck=f"{_B}.docker.backend:precheck",
+        leftovers=f"{_B}.docker.leftovers:LEFTOVERS",
         container_engine=True,
         clients_here=True,
         networks=True,
@@ -286,6 +287,7 @@ _BACKENDS: dict[str, BackendRow] = {
         entry=f"{_B}.ssh.backend:SshBackend",
         says="network namespaces on other machines, over ssh (--hosts FILE)",
         precheck=f"{_B}.ssh.backend:precheck",
+        leftovers=f"{_B}.ssh.leftovers:LEFTOVERS",
         hosts_file=True,
         networks=True,
         most_nodes=250,
@@ -301,6 +303,8 @@ _BACKENDS: dict[str, BackendRow] = {
 VIRTUAL_TIME = tuple(name for name, row in _BACKENDS.items() if row.virtual_time)
 """Backends whose runs are simulated in the calling process."""
 BACKENDS: Table[BackendRow] = Table("backends", _BACKENDS)
+LEFTOVERS = tuple(row.leftovers for row in _BACKENDS.values() if row.leftovers)
+"""What built-in backends leave beside processes: they are searched before a run and by `doctor`."""
 
 HOSTS = f"{_B}.ssh.hosts_file:read"
 """Reader of a hosts file."""

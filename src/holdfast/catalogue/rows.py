@@ -120,7 +120,9 @@ class BackendRow:
     backend to use where this one cannot run, "" for none. `disks`: entry of a function that
     returns why servers cannot have disks of their own here, "" where they never can; the prefix
     then takes `disks=True`. `options`: entry of the options of its
-    own, name -> default, "" for none.
+    own, name -> default, "" for none. `leftovers`: entry of a `Source`
+    (`clusters.backends.leftovers`) of what its runs leave beside processes of this host, "" for
+    nothing.
 
     `virtual_time`: its entry carries out a manifest in the calling process, on virtual time; the
     entry of any other is a class, whose run has a driver process.
@@ -139,6 +141,7 @@ class BackendRow:
     instead: str = ""
     options: str = ""
     disks: str = ""
+    leftovers: str = ""
     virtual_time: bool = False
     hosts_file: bool = False
     container_engine: bool = False

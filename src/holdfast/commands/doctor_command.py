@@ -227,7 +227,7 @@ def _leftovers() -> tuple[list[Leftover], str | None]:
     def look() -> None:
         from holdfast.clusters.backends import leftovers
 
-        found.extend(leftovers.find())
+        found.extend(leftovers.find(sources=list(map(load, catalogue.LEFTOVERS))))
 
     return found, _reason(look)
 
@@ -237,7 +237,7 @@ def _removed(item: Leftover) -> str:
     from holdfast.clusters.backends import leftovers
 
     try:
-        leftovers.clean(item)
+        leftovers.clean(item, list(map(load, catalogue.LEFTOVERS)))
     except Exception as error:
         return str(error) or type(error).__name__
     return ""

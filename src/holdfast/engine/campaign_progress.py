@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast import __version__
 from holdfast.catalogue import VIRTUAL_TIME, user_system
 from holdfast.engine import campaign_runner
 from holdfast.harness.campaigns import journal
@@ -21,6 +20,7 @@ from holdfast.harness.campaigns.stopping import Decided
 from holdfast.harness.campaigns.summary import Summary, first_failure, summary, tally
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.runs import directory
+from holdfast.harness.runs.version import VERSION
 from holdfast.planning import own_code, prepare
 from holdfast.reports.many import matrix_pages
 from holdfast.reports.many.campaign import index
@@ -52,7 +52,7 @@ def version(campaign: Campaign) -> str:
     """Version of Holdfast and hash of the users' files: with another one, runs are repeated."""
     systems = user_system.fingerprint(cell.plan.system for cell in campaign.cells)
     others = own_code.fingerprint(cell.plan for cell in campaign.cells)
-    return f"{__version__} {systems} {others}".rstrip()
+    return f"{VERSION} {systems} {others}".rstrip()
 
 
 def carry_out(

@@ -27,6 +27,7 @@ from holdfast.planning import capacity
 from holdfast.reports.text.formatting import count
 
 if TYPE_CHECKING:
+    from holdfast.clusters.backends.leftovers import Source
     from holdfast.engine.live_verdicts import Violation
 
 LAST_WORDS = 12
@@ -157,11 +158,15 @@ def _environment(run: RunDir) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
+def _sources() -> list[Source]:
+    return [load(entry) for entry in catalogue.LEFTOVERS]
+
+
 def _sweep() -> None:
     """Removes what earlier runs left that were killed together with their command."""
     from holdfast.clusters.backends import leftovers
 
-    removed, problems = leftovers.sweep()
+    removed, problems = leftovers.sweep(_sources())
     if removed:
         runs = ", ".join(dict.fromkeys(one.label for one in removed))
         click.echo(
@@ -178,7 +183,7 @@ def _clean_up(label: str) -> None:
     """Removes the leftovers of a driver that was killed or failed."""
     from holdfast.clusters.backends import leftovers
 
-    for problem in leftovers.clean_run(label):
+    for problem in leftovers.clean_run(label, _sources()):
         click.echo(
             f"holdfast: not cleaned up: {problem}; remove it with holdfast doctor --clean", err=True
         )

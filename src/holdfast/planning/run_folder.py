@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import holdfast
-from holdfast import __version__, catalogue
+from holdfast import catalogue
 from holdfast.catalogue import design_sheet, user_system
 from holdfast.clusters.systems.program.command_line import FOLDER
 from holdfast.harness.core.clock import SECOND
@@ -22,6 +22,7 @@ from holdfast.harness.plans.manifest import Entries, Manifest, Options, to_table
 from holdfast.harness.plans.plan import to_toml
 from holdfast.harness.runs import directory
 from holdfast.harness.runs.directory import RunDir
+from holdfast.harness.runs.version import VERSION
 from holdfast.planning import own_code, packages
 from holdfast.planning.backends import clients_here
 from holdfast.planning.resolve import (
@@ -95,7 +96,7 @@ def manifest(
         schema=directory.SCHEMA,
         run=name,
         label=name,
-        version=__version__,
+        version=VERSION,
         python=sys.version.split()[0],
         command=again,
         plan=plan,

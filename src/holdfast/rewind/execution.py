@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from holdfast import __version__
 from holdfast.catalogue import VIRTUAL_TIME
 from holdfast.clusters.backends.sim.observed.observer import Observation, recorded
 from holdfast.clusters.backends.sim.observed.states import States
@@ -18,6 +17,7 @@ from holdfast.harness.core.fault_traits import Traits
 from holdfast.harness.history import reader
 from holdfast.harness.history.diff import first_difference
 from holdfast.harness.plans.plan import Plan
+from holdfast.harness.runs.version import VERSION
 from holdfast.harness.verdicts.departure import Departure
 from holdfast.harness.verdicts.judged import Judged
 from holdfast.planning import plan_source, prepare
@@ -108,9 +108,7 @@ def of_run(path: Path, *, states: bool = False) -> Execution:
         version = run.read_manifest().version
         differs = first_difference(reader.load(run.history).history, done.history)
         if differs:
-            how = (
-                "" if version == __version__ else f" (by version {version}, this is {__version__})"
-            )
+            how = "" if version == VERSION else f" (by version {version}, this is {VERSION})"
             raise UsageError(
                 f"{path}: its plan gives another history than the one recorded{how}; {differs}"
             )
