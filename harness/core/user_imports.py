@@ -6,12 +6,20 @@ Clients on other nodes have the copies; installed packages only clients on this 
 from __future__ import annotations
 
 import ast
+import re
 import sys
 import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 
 MOST_FILES = 500
+PREFIX = "holdfast_own_"
+"""Prefix of the module name of a user's file, so that it does not clash with other modules."""
+
+
+def module_of(path: Path) -> str:
+    """The module name under which a user's file, or the copy of one in a run, is imported."""
+    return PREFIX + re.sub(r"\W", "_", path.stem.removeprefix(PREFIX))
 
 
 def neighbours(path: Path) -> dict[str, Path]:

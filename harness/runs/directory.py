@@ -66,6 +66,11 @@ class RunDir:
         return self.path / "code.zip"
 
     @property
+    def program(self) -> Path:
+        """Files of the user's programs, for a system that is made of them."""
+        return self.path / "program"
+
+    @property
     def own(self) -> Path:
         """Code that the plan brings along, as modules to import: files of the user, plug-ins."""
         return self.path / "own"

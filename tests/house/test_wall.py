@@ -15,7 +15,6 @@ ARROWS: dict[str, tuple[str, ...]] = {
     "checkers.properties.no_lost_update": ("checkers.facts.legal_orders",),
     "checkers.properties.no_stale_write": ("checkers.facts.legal_orders",),
     "checkers.properties.token_order": ("checkers.facts.legal_orders",),
-    "engine.checkers": ("clusters.systems.user_class",),
     "engine.driver_process": (
         "engine.live_verdicts",
         "harness.history.segment_packer",
@@ -42,7 +41,6 @@ ARROWS: dict[str, tuple[str, ...]] = {
         "nemesis.agent.disks.loop_mount",
         "nemesis.agent.disks.node_disk",
     ),
-    "planning.own_code": ("clusters.systems.user_class",),
     "planning.packages": (
         "clusters.libraries.environments",
         "clusters.libraries.rows",
@@ -54,12 +52,10 @@ ARROWS: dict[str, tuple[str, ...]] = {
         "clusters.libraries.system",
         "clusters.programs.system",
     ),
-    "planning.run_folder": ("clusters.systems.program.command_line",),
     "reports.outputs.terminal": (
         "harness.verdicts.server_record",
         "reports.run.server_record",
     ),
-    "reports.pictures.run_strip": ("harness.campaigns.trend",),
     "reports.run.html": ("reports.run.server_record",),
     "workloads.resource.server": ("harness.recording.packed_format",),
 }

@@ -35,6 +35,7 @@ PACKAGES: dict[str, tuple[str, ...]] = {
         "engine.campaign_runner",
         "engine.result_collection",
         "reports.many",
+        "reports.pictures.run_strip",
         "reports.outputs.gate",
         "reports.outputs.junit",
     ),

@@ -7,8 +7,6 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-FOLDER = "program"
-"""Folder of the user's files in a run's folder."""
 BLANK = re.compile(r"\{([a-z]+)\}")
 
 

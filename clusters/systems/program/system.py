@@ -23,6 +23,7 @@ from holdfast.clusters.systems.user_class.system import CHOICES, declared
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.ports import Command, Image, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
+from holdfast.harness.runs.directory import RunDir
 
 ANSWER_S = 0.5
 ANSWER_BYTES = 65536
@@ -108,7 +109,7 @@ class ProgramSystem:
             "python": node.python,
         }
         image = self._image(data)
-        folder = None if image else place.run_dir / command_line.FOLDER
+        folder = None if image else RunDir(place.run_dir).program
         if image:
             values |= {"data": image.at, "python": "python3"}
         argv, env = command_line.split(self._table.get("server", "")), self._table.get("env", {})

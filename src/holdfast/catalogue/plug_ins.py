@@ -18,11 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.catalogue.rows import BackendRow, NemesisRow, SystemRow, WorkloadRow
-from holdfast.clusters.systems.user_class import PREFIX, module_of
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.loading import load, load_file, no_attribute
-from holdfast.harness.core.user_imports import neighbours
+from holdfast.harness.core.user_imports import PREFIX, module_of, neighbours
 from holdfast.harness.plans.plan import FILE, lock_and_servers
 
 KINDS = ("systems", "workloads", "nemeses", "checkers", "backends")

@@ -20,12 +20,13 @@ from holdfast.clusters.libraries import environments
 from holdfast.clusters.libraries.lock_on_servers import LockOnServers
 from holdfast.clusters.systems.program import command_line
 from holdfast.clusters.systems.program.system import ProgramSystem
-from holdfast.clusters.systems.user_class import module_of
 from holdfast.conformance import client_conformance
 from holdfast.harness.core.errors import EnvironmentFailed, UsageError
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import Node, Place, Prechecked, System
+from holdfast.harness.core.user_imports import module_of
 from holdfast.harness.plans.plan import OWN, lock_and_servers
+from holdfast.harness.runs.directory import RunDir
 
 READY_S = 20.0
 SPOKEN = "holdfast.clusters.systems.user_class.line_protocol"
@@ -56,7 +57,7 @@ def tried(system: str, servers: str | None) -> list[str]:
             module = module_of(path)
             (folder / f"{module}.py").write_bytes(path.read_bytes())
             paths.append(str(folder))
-        given = user_system.program_options(system, made, {}, folder / command_line.FOLDER)
+        given = user_system.program_options(system, made, {}, RunDir(folder).program)
         nodes = [
             Node(name=f"n{n}", role="server", address=f"127.0.0.{n}", python=sys.executable)
             for n in range(1, row.nodes + 1)

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from holdfast.catalogue import plug_ins
-from holdfast.clusters.systems.user_class import module_of
 from holdfast.harness.core import user_imports
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
+from holdfast.harness.core.user_imports import module_of
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.runs.directory import RunDir
 

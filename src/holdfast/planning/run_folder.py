@@ -12,7 +12,6 @@ from pathlib import Path
 import holdfast
 from holdfast import catalogue
 from holdfast.catalogue import design_sheet, user_system
-from holdfast.clusters.systems.program.command_line import FOLDER
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.loading import load
@@ -66,11 +65,9 @@ def create(
         directory.pack_code(Path(holdfast.__file__).parent, run.code, own)
     made = manifest(found, name, again, fetched)
     if isinstance(found.system, Installs):
-        added = found.system.ship(Path(fetched.folders[0]), run.path / FOLDER, found.options)
+        added = found.system.ship(Path(fetched.folders[0]), run.program, found.options)
     else:
-        added = user_system.program_options(
-            plan.system, found.system, found.options, run.path / FOLDER
-        )
+        added = user_system.program_options(plan.system, found.system, found.options, run.program)
     options = replace(made.options, system={**made.options.system, **added})
     made = replace(made, options=options, hosts=hosts or {})
     directory.write_json(run.manifest, to_table(made))
