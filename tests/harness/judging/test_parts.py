@@ -134,7 +134,7 @@ def test_a_fault_without_a_grant_is_none_with_a_grant_in_another_part(tmp_path: 
 
 def test_a_planned_rate_is_one_of_the_whole_run(tmp_path: Path) -> None:
     for rate, slow in (("5", False), ("4000", True)):
-        told = both(simulated(tmp_path / rate, "--workload", "paced", "--rate", rate, time="6s"))
+        told = both(simulated(tmp_path / rate, "--workload", "paced", "--rate", rate))
         for whole, parts in told.rows():
             assert (parts.property, parts.verdict) == (whole.property, whole.verdict)
         assert ("of the planned rate" in told.parts.verdicts[0].reason) == slow
