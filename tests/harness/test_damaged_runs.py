@@ -106,7 +106,7 @@ def test_half_a_surrogate_pair_in_a_manifest_is_damage(tmp_path: Path) -> None:
 
 
 def test_no_damaged_run_ends_in_a_traceback(tmp_path: Path, draws: Draws) -> None:
-    said = survive(tmp_path, draws(SUITE, least=30))
+    said = survive(tmp_path, draws(SUITE, least=50))
     assert min(said["refused"], said.total() - said["refused"]) > 0.2 * said.total(), said
 
 
