@@ -6,15 +6,18 @@ USER_VENV := .venv-user
 PACKAGED := $(shell find src harness workloads nemesis checkers clusters reports \
     -type f -not -name '*.pyc')
 ROUNDS ?= 10
-# Processes that tests share; each file goes to one of them. With three on two cores tests of real processes
-# missed their bounds now and then, and gained little.
+# Processes that tests share; each file goes to one of them, heavy ones first (tests/kept_times.py). With three on
+# two cores tests of real processes missed their bounds now and then, and gained little.
 PROCESSES ?= 2
 PROCESSES_LONG ?= 2
+SHARED := --dist loadfile --no-loadscope-reorder
 QUICK := not docker and not real_server and not slow and not power
-LONG := (docker or real_server or slow) and not power
+LONG := (docker or real_server or slow or draws) and not power
+# How many of the inputs that tests draw at random: tests/draws.py.
+SOME := HOLDFAST_DRAWS=some
 SOAK ?= 10m
 
-.PHONY: atlas corpus demo venv test test-again test-tools uses test-long test-long-again docker-image lint check power soak rounds format clean reference site
+.PHONY: atlas corpus demo venv test test-again test-tools test-quick uses test-long test-long-again docker-image lint check power soak rounds format clean reference site
 
 # pip compiles what it installs on one core: half of the time of an installation. This takes all cores.
 # A file that is no Python of this version is skipped.
@@ -40,11 +43,15 @@ demo: $(USER_VENV)/ready
 venv: $(VENV)/ready
 
 test: $(VENV)/ready
-	$(BIN)/pytest -n $(PROCESSES) --dist loadfile -m "$(QUICK)"
+	$(BIN)/pytest -n $(PROCESSES) $(SHARED) -m "$(QUICK)"
+
+# What a change can break first, within half a minute; FILES="..." instead of what git has as changed.
+test-quick: $(VENV)/ready
+	$(BIN)/python -m tests.quick $(FILES)
 
 # Those of them whose files ask what the machine has.
 test-tools: $(VENV)/ready
-	$(BIN)/pytest -n $(PROCESSES) --dist loadfile -m "$(QUICK)" \
+	$(BIN)/pytest -n $(PROCESSES) $(SHARED) -m "$(QUICK)" \
 	    $$(grep -rlE '^from tests import (.*, )?needs|^from tests.nemesis import (.*, )?fabric' \
 	        --include='test_*.py' tests)
 
@@ -58,11 +65,11 @@ test-again: $(VENV)/ready
 
 # All others but the long proofs. Needs a container engine; make docker-image first.
 test-long: $(VENV)/ready
-	$(BIN)/pytest -n $(PROCESSES_LONG) --dist loadfile -m "$(LONG)"
+	$(SOME) $(BIN)/pytest -n $(PROCESSES_LONG) $(SHARED) -m "$(LONG)"
 
 # Those of them that failed the last time.
 test-long-again: $(VENV)/ready
-	$(BIN)/pytest -m "$(LONG)" --last-failed --last-failed-no-failures none
+	$(SOME) $(BIN)/pytest -m "$(LONG)" --last-failed --last-failed-no-failures none
 
 docker-image: $(VENV)/ready
 	$(BIN)/python -m holdfast.clusters.backends.docker.image.build
@@ -80,7 +87,7 @@ site: $(VENV)/ready
 
 # The long proof that checkers find what they must, and accuse nobody else.
 power: $(VENV)/ready
-	$(BIN)/pytest -m power
+	HOLDFAST_DRAWS=all $(BIN)/pytest -m "power or draws"
 
 # The pages under docs/reference, from the catalogues and docstrings.
 reference: $(VENV)/ready

@@ -1,5 +1,5 @@
-"""What all tests share: no example is timed, and under HOLDFAST_REQUIRE=all a skip is a failure
-(see needs.py)."""
+"""What all tests share: no example is timed, how many inputs are drawn (see draws.py), and under
+HOLDFAST_REQUIRE=all a skip is a failure (see needs.py)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from holdfast.harness.runs import inherited_signals
-from tests import left_behind
+from tests import kept_times, left_behind
+from tests.draws import Draws, asked
 
 # No test depends on how fast the machine is: neither an example nor the making of one is timed.
 settings.register_profile("holdfast", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -21,6 +22,21 @@ def pytest_configure(config: pytest.Config) -> None:
     """Whoever starts the tests may ignore signals that end servers: nohup, `&` in a script."""
     inherited_signals.end_here()
     config.pluginmanager.register(left_behind)
+    config.pluginmanager.register(kept_times)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks the tests that draw, before marks choose which tests run."""
+    for item in items:
+        if "draws" in getattr(item, "fixturenames", ()):
+            item.add_marker("draws")
+
+
+@pytest.fixture
+def draws(request: pytest.FixtureRequest) -> Draws:
+    """How many inputs of so many to draw. What is marked power is asked for by name: all."""
+    return Draws(1) if request.node.get_closest_marker("power") else asked()
 
 
 @pytest.hookimpl(wrapper=True)

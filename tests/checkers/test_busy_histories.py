@@ -10,6 +10,7 @@ import pytest
 from tests.checkers.busy_histories import busy
 from tests.checkers.recorded_verdicts import CHECKERS
 from tests.checkers.test_near_misses import later
+from tests.draws import Draws
 
 
 def judged(count: int, seed: str) -> Counter[str]:
@@ -22,10 +23,9 @@ def judged(count: int, seed: str) -> Counter[str]:
     return seen
 
 
-@pytest.mark.slow
-def test_every_finding_in_busy_histories_is_verified() -> None:
-    seen = judged(250, "few")
-    assert len(seen) > 12 and seen["false-answer"] > 50, seen
+def test_every_finding_in_busy_histories_is_verified(draws: Draws) -> None:
+    seen = judged(draws(250), "few")
+    assert len(seen) > 12 and seen["false-answer"] > draws(50), seen
 
 
 @pytest.mark.power

@@ -31,6 +31,7 @@ from holdfast.harness.verification.verify import Verifier
 from tests.checkers.certified import recorded, told, verified
 from tests.checkers.shorthand import case, history, on
 from tests.checkers.small_histories import TICK, small
+from tests.draws import Draws
 
 CERTIFIED = (
     "mutual-exclusion", "token-order", "ownership", "bounded-bypass", "starvation-freedom",
@@ -163,9 +164,9 @@ def compare(count: int, seed: str) -> Counter[str]:
     return seen
 
 
-def test_both_derive_the_same_of_small_histories() -> None:
-    seen = compare(800, "few")
-    assert min(seen["mutual-exclusion"], seen["token-order"], seen["ownership"]) > 30
+def test_both_derive_the_same_of_small_histories(draws: Draws) -> None:
+    seen = compare(draws(800), "few")
+    assert min(seen["mutual-exclusion"], seen["token-order"], seen["ownership"]) > draws(30)
 
 
 @pytest.mark.power
@@ -210,12 +211,12 @@ def queues(chance: random.Random) -> Case:
     return case(told_of, promises={"slip_ns": 5 * TICK}, error_ns=error_ns)
 
 
-def test_an_assumption_stands_for_both_or_for_neither() -> None:
+def test_an_assumption_stands_for_both_or_for_neither(draws: Draws) -> None:
     chance, seen = random.Random("assumptions"), Counter[str]()
     for made in (late_renewals, queues):
-        for _ in range(400):
+        for _ in range(draws(400)):
             seen["locks"] += of_locks(Both(made(chance)), seen)
-    assert min(seen["never ending"], seen["out of turn"]) > 20
+    assert min(seen["never ending"], seen["out of turn"]) > draws(20)
     assert max(seen["never ending"], seen["out of turn"]) < seen["locks"] / 2
 
 

@@ -40,6 +40,7 @@ from tests.checkers.test_near_misses import (
     same_holds,
     specimens,
 )  # fmt: skip
+from tests.draws import Draws
 from tests.harness.verification import specimens as of_rules
 
 GRID = SECOND // 2
@@ -299,16 +300,14 @@ def claims(
                 yield Finding(kind=kind, sentence="", witnesses=(), lock="", t_ns=0, proof=proof)
 
 
-@pytest.mark.slow
-def test_on_a_grid_checkers_and_verifier_agree_of_every_rule() -> None:
-    outcome = compare(of_every_rule(), 12, "grid")
-    assert min(outcome.values()) > 100, outcome
+def test_on_a_grid_checkers_and_verifier_agree_of_every_rule(draws: Draws) -> None:
+    outcome = compare(of_every_rule(), draws(12), "grid")
+    assert min(outcome.values()) > draws(100), outcome
 
 
-@pytest.mark.slow
-def test_on_a_grid_checkers_and_verifier_agree_of_a_few_ops() -> None:
-    outcome = compare(specimens(), 20, "grid, few")
-    assert min(outcome.values()) > 100, outcome
+def test_on_a_grid_checkers_and_verifier_agree_of_a_few_ops(draws: Draws) -> None:
+    outcome = compare(specimens(), draws(20), "grid, few")
+    assert min(outcome.values()) > draws(100), outcome
 
 
 @pytest.mark.power

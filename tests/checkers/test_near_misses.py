@@ -39,6 +39,7 @@ from tests.checkers.correct_services.planted import PLANTS, Hand, open_to, servi
 from tests.checkers.correct_services.world import Faults, World
 from tests.checkers.neighbours import neighbours
 from tests.checkers.shorthand import case, history, on
+from tests.draws import Draws
 from tests.harness.verification import specimens as of_rules
 
 MEANS_LITTLE = {"renew_proves": False, "release_proves": False, "release_once": False}
@@ -332,20 +333,19 @@ def every_planted(kinds: Iterable[str], seed: int) -> Iterator[tuple[str, Case]]
 PROVED = sorted(kind for kind in PLANTS if any(kind in rule.kinds for rule in RULES.values()))
 
 
-def test_next_to_a_violation_of_a_few_ops_checkers_and_verifier_agree() -> None:
-    outcome = compare(specimens(), 30, "few")
-    assert min(outcome["accepted"], outcome["refused"]) > 1000
+def test_next_to_a_violation_of_a_few_ops_checkers_and_verifier_agree(draws: Draws) -> None:
+    outcome = compare(specimens(), draws(30), "few")
+    assert min(outcome["accepted"], outcome["refused"]) > draws(1000)
 
 
-def test_next_to_a_violation_of_any_rule_checkers_and_verifier_agree() -> None:
-    outcome = compare(of_every_rule(), 9, "every rule")
-    assert min(outcome["accepted"], outcome["refused"]) > 1000
+def test_next_to_a_violation_of_any_rule_checkers_and_verifier_agree(draws: Draws) -> None:
+    outcome = compare(of_every_rule(), draws(9), "every rule")
+    assert min(outcome["accepted"], outcome["refused"]) > draws(1000)
 
 
-@pytest.mark.slow
-def test_next_to_a_planted_violation_checkers_and_verifier_agree() -> None:
-    outcome = compare(every_planted(PROVED, 1), 6, "planted")
-    assert min(outcome["accepted"], outcome["refused"]) > 500
+def test_next_to_a_planted_violation_checkers_and_verifier_agree(draws: Draws) -> None:
+    outcome = compare(every_planted(PROVED, 1), draws(6), "planted")
+    assert min(outcome["accepted"], outcome["refused"]) > draws(500)
 
 
 @pytest.mark.power

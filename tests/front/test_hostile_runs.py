@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import functools
 import json
 import os
 import shutil
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +20,7 @@ from holdfast.commands import main
 from holdfast.harness.campaigns.run_index import RunIndex
 from holdfast.harness.core.seeds import stream
 from holdfast.serve.server import _list, _run
+from tests.draws import Draws
 
 SHAPE = Shape(ops=200, clients=3, writes=1, lapse=20)
 WRONG: tuple[Any, ...] = (None, -1, 10**18, 10**30, 1.5, "", "x", [], ["x"], {}, {"x": 1}, True)
@@ -48,12 +51,23 @@ def code_of(*words: str) -> int:
     return left.value.code
 
 
+@functools.cache
+def _sound() -> dict[str, bytes]:
+    """The files of a run that holds, judged, with a fault in it, by path below its folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        run = write(SHAPE, Path(folder)).path
+        (run / "faults.jsonl").write_text("".join(json.dumps(row) + "\n" for row in FAULTS))
+        assert code_of("check", str(run), "--json") in (0, 3)
+        files = [path for path in run.parent.rglob("*") if path.is_file()]
+        return {str(path.relative_to(run.parent)): path.read_bytes() for path in files}
+
+
 def sound(folder: Path) -> Path:
-    """A run that holds, judged, with a fault in it."""
-    run = write(SHAPE, folder).path
-    (run / "faults.jsonl").write_text("".join(json.dumps(row) + "\n" for row in FAULTS))
-    assert code_of("check", str(run), "--json") in (0, 3)
-    return run
+    """Such a run in a folder; it is made and judged once for all tests of a process."""
+    for name, data in _sound().items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+    return folder / next(iter(_sound())).partition("/")[0]
 
 
 def rows(path: Path) -> list[Any]:
@@ -120,10 +134,10 @@ def fields(tmp_path: Path, count: int, capsys: pytest.CaptureFixture[str]) -> Co
 
 
 def test_a_field_of_a_wrong_kind_is_never_a_broken_promise(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], draws: Draws
 ) -> None:
-    codes = fields(tmp_path, SUITE, capsys)
-    assert codes[2] > SUITE // 4
+    codes = fields(tmp_path, draws(SUITE), capsys)
+    assert codes[2] > draws(SUITE) // 4
 
 
 @pytest.mark.power

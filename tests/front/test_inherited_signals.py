@@ -109,7 +109,7 @@ def test_no_process_of_a_run_ignores_or_blocks_what_ends_others(tmp_path: Path) 
 def test_a_campaign_under_nohup_outlives_its_terminal_with_its_processes(tmp_path: Path) -> None:
     """The processes of its pool share its group, which a closed terminal ends."""
     (tmp_path / "plan.toml").write_text(
-        'name = "n"\nsystems = ["reference"]\nbackend = "sim"\nseeds = 40\ntime = "20s"\n'
+        'name = "n"\nsystems = ["reference"]\nbackend = "sim"\nseeds = 16\ntime = "20s"\n'
         'nemeses = ["pause:target=holder"]\n'
     )
     process = carelessly(tmp_path, "campaign", "plan.toml", "-j", "2")
@@ -124,7 +124,7 @@ def test_a_campaign_under_nohup_outlives_its_terminal_with_its_processes(tmp_pat
     assert process.poll() is None, f"over before its terminal: {said()}"
     os.killpg(process.pid, signal.SIGHUP)
     assert process.wait(120) == 0, said()
-    assert len(judged()) == 40
+    assert len(judged()) == 16
     assert "Warning" not in said() and "Traceback" not in said()
 
 

@@ -16,6 +16,7 @@ from holdfast.harness.core.loading import load
 from holdfast.harness.core.seeds import stream
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.foreign.read import FORMATS, read_from
+from tests.draws import Draws
 
 SUITE, POWER = 6000, 100_000
 BUDGET = Budget(configurations=500)
@@ -171,8 +172,8 @@ def test_what_is_damaged_below_is_sound_before(model: str) -> None:
     assert isinstance(outcome(data, "auto", model), Verdict)
 
 
-def test_no_damaged_file_ends_in_a_traceback() -> None:
-    survive(SUITE)
+def test_no_damaged_file_ends_in_a_traceback(draws: Draws) -> None:
+    survive(draws(SUITE))
 
 
 @pytest.mark.power

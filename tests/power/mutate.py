@@ -4,7 +4,8 @@ or, of one place: python -m tests.power.mutate --only holdfast.checkers.facts.le
 or, all that no test can tell from the code as it is: python -m tests.power.mutate --unseen
 
 Of other folders, by their tests: --of harness/plans,workloads --by tests/harness,tests/workloads
-before these words.
+before these words. What `make test` alone kills: --quick before all of them. Without it tests draw
+as many inputs as in `make test-long`, unless HOLDFAST_DRAWS says otherwise.
 
 A mutant is one small change to one function: a comparison, a constant, a sign, `and` for `or`, a
 dropped guard, `min` for `max`, a loop that ends after its first turn. The tests are collected once
@@ -38,7 +39,9 @@ from types import FunctionType, ModuleType
 import pytest
 from _pytest.runner import runtestprotocol
 
+from tests.draws import VARIABLE
 from tests.power.probes import Probes, by_node, put_probes
+from tests.quick import QUICK
 
 ROOT = Path(__file__).parents[2]
 MUTATED = (
@@ -50,7 +53,7 @@ TIMES_LONGER = 10
 IN_A_LOOP = -signal.SIGXCPU
 SLOW = ("test_growth.py", "test_fixtures.py", "test_shrinking.py")
 """They say little of what is judged, and take long."""
-WORDS = ["-q", "-n0", "-p", "no:cacheprovider", "-m", "not power"]
+WORDS = ["-q", "-n0", "-p", "no:cacheprovider", "-m"]
 
 TESTS = ("tests/checkers", "tests/harness/verification")
 SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
@@ -410,6 +413,9 @@ class Mutation:
 def main() -> None:
     os.chdir(ROOT)
     words = sys.argv[1:]
+    quick = words[0] == "--quick"
+    words = words[quick:]
+    os.environ.setdefault(VARIABLE, "few" if quick else "some")
     folders: Sequence[str] = MUTATED
     tests: Sequence[str] = TESTS
     if words[0] == "--of":
@@ -418,7 +424,8 @@ def main() -> None:
     every = mutants(folders)
     workers = int(words[2]) if len(words) > 2 and words[0].isdecimal() else 1
     plugin = Mutation(every, chosen(words, every), workers, unseen=words[0] == "--unseen")
-    pytest.main([*WORDS, *map(str, test_files(tests))], plugins=[plugin])
+    marks = QUICK if quick else "not power"
+    pytest.main([*WORDS, marks, *map(str, test_files(tests))], plugins=[plugin])
 
 
 def chosen(words: Sequence[str], every: Sequence[Mutant]) -> list[int]:

@@ -15,6 +15,7 @@ from holdfast.harness.core.operations import NO_TOKEN, Op, Status, attempt_id
 from holdfast.harness.core.seeds import stream
 from tests.checkers.brute.executions import END, Ask, Hold, courses, owner, rows
 from tests.checkers.shorthand import case, table
+from tests.draws import Draws
 
 SLACK, GAP, LEASE = 3, 1, 5
 """ticks; the first two as `stalls` has them"""
@@ -74,10 +75,9 @@ def compare_expired(seed: int, n: int) -> Counter[str]:
     return counts
 
 
-@pytest.mark.slow
-def test_no_write_is_called_expired_that_any_course_of_events_excuses() -> None:
-    counts = compare_expired(1, 2000)
-    assert counts["accused"] >= 400 and counts["excused"] >= 400, counts
+def test_no_write_is_called_expired_that_any_course_of_events_excuses(draws: Draws) -> None:
+    counts = compare_expired(1, draws(2000, least=300))
+    assert min(counts["accused"], counts["excused"]) >= draws(400), counts
     # In these courses leases end on time; a service may notice one late, and is granted that.
     assert counts["missed"] <= counts["accused"] * 0.3, counts
 
@@ -164,10 +164,9 @@ def compare_stalls(seed: int, n: int) -> Counter[str]:
     return counts
 
 
-@pytest.mark.slow
-def test_no_stall_is_reported_that_any_course_of_events_excuses() -> None:
-    counts = compare_stalls(1, 2000)
-    assert counts["accused"] >= 400 and counts["excused"] >= 400, counts
+def test_no_stall_is_reported_that_any_course_of_events_excuses(draws: Draws) -> None:
+    counts = compare_stalls(1, draws(2000))
+    assert min(counts["accused"], counts["excused"]) >= draws(400), counts
     assert counts["missed"] <= counts["accused"], counts
 
 

@@ -16,6 +16,7 @@ from holdfast.harness.core.operations import NO_TOKEN, Op, Status
 from holdfast.harness.core.seeds import stream
 from holdfast.harness.core.verdict import Verdict
 from tests.checkers.shorthand import case, history, table
+from tests.draws import Draws
 
 _TOLD = history("1a?:db@0 1a+1@1 2a?:db@1.5 1r?@2 1r+@3 2a+2@4 2r?@5 2r+@6").rows
 CONTENDED = [dict(zip(_TOLD.dtype.names or (), row.tolist(), strict=True)) for row in _TOLD]
@@ -142,11 +143,10 @@ def compare(seed: int, n: int) -> Counter[str]:
     return verdicts
 
 
-@pytest.mark.slow
-def test_a_job_is_accused_if_and_only_if_it_was_done_twice_or_never() -> None:
-    verdicts = compare(1, 800)
-    assert min(verdicts[Verdict.VIOLATED], verdicts[Verdict.HOLDS]) >= 100, verdicts
-    assert min(verdicts["twice"], verdicts["never"]) >= 20, verdicts
+def test_a_job_is_accused_if_and_only_if_it_was_done_twice_or_never(draws: Draws) -> None:
+    verdicts = compare(1, draws(800))
+    assert min(verdicts[Verdict.VIOLATED], verdicts[Verdict.HOLDS]) >= draws(100), verdicts
+    assert min(verdicts["twice"], verdicts["never"]) >= draws(20), verdicts
 
 
 @pytest.mark.power

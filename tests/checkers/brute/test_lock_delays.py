@@ -12,6 +12,7 @@ from holdfast.checkers.properties.mutual_exclusion import check
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.seeds import stream
 from tests.checkers.shorthand import case, history
+from tests.draws import Draws
 
 SESSION, DELAY, LAST = 5, 4, 20
 PROMISED = {"bound": "session", "delay_ns": DELAY * SECOND}
@@ -58,9 +59,9 @@ def compare(seed: int, n: int) -> Counter[str]:
     return seen
 
 
-def test_a_grant_is_early_if_and_only_if_no_course_of_events_allows_it() -> None:
-    seen = compare(1, 400)
-    assert min(seen.values()) >= 80, seen
+def test_a_grant_is_early_if_and_only_if_no_course_of_events_allows_it(draws: Draws) -> None:
+    seen = compare(1, draws(400))
+    assert min(seen.values()) >= draws(80), seen
 
 
 @pytest.mark.power

@@ -15,6 +15,7 @@ from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.seeds import stream
 from holdfast.harness.core.verdict import Verdict
 from tests.checkers.shorthand import case, history, table
+from tests.draws import Draws
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,10 +103,9 @@ def compare(seed: int, n: int) -> Counter[Verdict]:
     return verdicts
 
 
-@pytest.mark.slow
-def test_a_write_is_lost_if_and_only_if_the_last_version_does_not_contain_it() -> None:
-    verdicts = compare(1, 2000)
-    assert min(verdicts[Verdict.HOLDS], verdicts[Verdict.VIOLATED]) >= 400, verdicts
+def test_a_write_is_lost_if_and_only_if_the_last_version_does_not_contain_it(draws: Draws) -> None:
+    verdicts = compare(1, draws(2000))
+    assert min(verdicts[Verdict.HOLDS], verdicts[Verdict.VIOLATED]) >= draws(400), verdicts
 
 
 @pytest.mark.power

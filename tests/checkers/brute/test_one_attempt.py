@@ -12,6 +12,7 @@ from holdfast.checkers.holds.overlaps import reach
 from holdfast.harness.core.operations import NO_TOKEN, Op, Status
 from tests.checkers.brute.test_timelines import case_of
 from tests.checkers.brute.timelines import Asked, Call, Rules, holds
+from tests.draws import Draws
 
 RULES = Rules(bound="lease", ordered=False, release_says=True, slip=0, horizon=12)
 
@@ -48,8 +49,9 @@ def draw(rng: random.Random) -> Asked:
 @pytest.mark.parametrize("slip", [0, 1])
 @pytest.mark.parametrize("says", [True, False])
 def test_a_hold_reaches_exactly_as_far_as_in_the_shortest_course_of_events(
-    slip: int, says: bool, number: int
+    slip: int, says: bool, number: int, draws: Draws
 ) -> None:
+    number = draws(number)
     rules = replace(RULES, slip=slip, release_says=says)
     rng, tight = random.Random(f"one {slip} {says}"), 0
     for _ in range(number):

@@ -12,6 +12,7 @@ from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import Mode, Terms
 from holdfast.harness.core.seeds import stream
 from tests.checkers.shorthand import case, history, on
+from tests.draws import Draws
 
 Act = tuple[int, int, int, int]
 """(called, returned, process, permits taken: negative to give back)"""
@@ -58,7 +59,10 @@ def judged(acts: list[Act], limit: int) -> Case:
 @pytest.mark.parametrize(
     "number", [600, pytest.param(20_000, marks=pytest.mark.power)], ids=["few", "very many"]
 )
-def test_a_semaphore_is_accused_exactly_where_no_order_explains_it(number: int) -> None:
+def test_a_semaphore_is_accused_exactly_where_no_order_explains_it(
+    number: int, draws: Draws
+) -> None:
+    number = draws(number)
     said = {True: 0, False: 0}
     for n in range(number):
         acts, limit = drawn(stream(6, "over-admission", n))

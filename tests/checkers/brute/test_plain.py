@@ -31,6 +31,7 @@ from tests.checkers.faults import window
 from tests.checkers.neighbours import neighbours
 from tests.checkers.shorthand import case
 from tests.checkers.test_near_misses import of_every_rule
+from tests.draws import Draws
 
 COLUMNS = ("token", "end", "end_row", "why", "known", "proof", "bound", "over", "queued")
 
@@ -60,14 +61,14 @@ def same(case: Case) -> int:
 
 @pytest.mark.usefixtures("at_once")
 @pytest.mark.parametrize("name", KINDS)
-def test_attempts_of_small_services_come_out_the_same_both_ways(name: str) -> None:
-    plain = sum(same(run(seed, KINDS[name])) for seed in range(12))
+def test_attempts_of_small_services_come_out_the_same_both_ways(name: str, draws: Draws) -> None:
+    plain = sum(same(run(seed, KINDS[name])) for seed in range(draws(12)))
     assert plain > 0 or KINDS[name].bound == "session"
 
 
 @pytest.mark.usefixtures("at_once")
-def test_attempts_come_out_the_same_under_other_promises() -> None:
-    for seed in range(12):
+def test_attempts_come_out_the_same_under_other_promises(draws: Draws) -> None:
+    for seed in range(draws(12)):
         told = World(rng=stream(seed, "plain"), mutant="").run()
         for bound in ("lease", "connection", "none"):
             for flag in (False, True):
@@ -83,11 +84,11 @@ def test_attempts_come_out_the_same_under_other_promises() -> None:
 
 
 @pytest.mark.usefixtures("at_once")
-def test_attempts_next_to_a_violation_of_any_rule_come_out_the_same_both_ways() -> None:
+def test_attempts_next_to_a_violation_of_any_rule_come_out_the_same_both_ways(draws: Draws) -> None:
     chance, plain = stream(1, "next to a violation"), 0
     for _, told in of_every_rule():
-        plain += sum(same(near) for near in neighbours(told, chance, 12))
-    assert plain > 1000
+        plain += sum(same(near) for near in neighbours(told, chance, draws(12)))
+    assert plain > draws(1000)
 
 
 @pytest.mark.usefixtures("at_once")

@@ -13,6 +13,7 @@ from holdfast.checkers.holds.waits import waits
 from holdfast.checkers.properties import bounded_bypass, bounded_wait, starvation_freedom
 from holdfast.harness.core.seeds import stream
 from tests.checkers.shorthand import case, history
+from tests.draws import Draws
 
 ORDERS = ("fifo", "lifo", "any")
 RANKS = ("a?", "Q", "a+", "r?", "r+")
@@ -139,10 +140,12 @@ def compare(seed: int, n: int) -> Counter[str]:
     return seen
 
 
-def test_an_overtake_is_certain_if_and_only_if_every_order_of_coming_makes_it_one() -> None:
-    seen = compare(1, 250)
-    assert min(seen["overtaken"], seen["in turn"]) >= 50, seen
-    assert min(seen["beyond"], seen["overtaken only"]) >= 10, seen
+def test_an_overtake_is_certain_if_and_only_if_every_order_of_coming_makes_it_one(
+    draws: Draws,
+) -> None:
+    seen = compare(1, draws(250))
+    assert min(seen["overtaken"], seen["in turn"]) >= draws(50), seen
+    assert min(seen["beyond"], seen["overtaken only"]) >= draws(10), seen
 
 
 @pytest.mark.power

@@ -14,6 +14,7 @@ from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.seeds import stream
 from tests.checkers.shorthand import case, history
+from tests.draws import Draws
 
 LEASE = 1000
 """s: so long that no lease ends by itself within a run, unless its owner is gone."""
@@ -112,10 +113,10 @@ def compare(seed: int, n: int) -> Counter[str]:
     return seen
 
 
-def test_a_refused_try_is_accused_if_and_only_if_nobody_can_have_held() -> None:
+def test_a_refused_try_is_accused_if_and_only_if_nobody_can_have_held(draws: Draws) -> None:
     assert EXPIRY_SLACK_NS < LEASE * SECOND
-    seen = compare(1, 250)
-    assert min(seen["accused"], seen["excused"]) >= 50, seen
+    seen = compare(1, draws(250))
+    assert min(seen["accused"], seen["excused"]) >= draws(50), seen
 
 
 @pytest.mark.power

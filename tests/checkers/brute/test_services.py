@@ -22,6 +22,7 @@ from holdfast.harness.core.operations import Status
 from holdfast.harness.core.verdict import PropertyVerdict, Verdict
 from tests.checkers.brute.clients import run
 from tests.checkers.brute.service import Kind
+from tests.draws import Draws
 
 CHECKERS: dict[str, Callable[[Case], PropertyVerdict]] = {
     "mutual-exclusion": mutual_exclusion.check,
@@ -81,8 +82,8 @@ def accusations(kind: Kind, seeds: range) -> Counter[str]:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_a_correct_service_is_never_accused(name: str) -> None:
-    for seed in range(100):
+def test_a_correct_service_is_never_accused(name: str, draws: Draws) -> None:
+    for seed in range(draws(100)):
         told = run(seed, KINDS[name])
         for prop, check in checkers(KINDS[name]).items():
             findings = check(told).findings

@@ -24,6 +24,7 @@ from tests.checkers.brute.clients import run
 from tests.checkers.brute.service import Kind
 from tests.checkers.brute.test_timelines import HORIZON, REGIMES, case_of
 from tests.checkers.brute.timelines import Asked, Rules, draw
+from tests.draws import Draws
 
 
 def ownable(asked: Sequence[Asked], rules: Rules) -> bool:
@@ -67,8 +68,9 @@ def many(few: int) -> pytest.MarkDecorator:
 @many(1_000)
 @pytest.mark.parametrize("name", ["leases with tokens", "leases without tokens, a slip"])
 def test_an_ok_is_wrong_exactly_where_its_owner_cannot_have_been_the_last_one_granted(
-    name: str, number: int
+    name: str, number: int, draws: Draws
 ) -> None:
+    number = draws(number)
     rules, rng, seen = REGIMES[name], random.Random(name), Counter[bool]()
     for n in range(number):
         asked = draw(rng, rules, HORIZON)

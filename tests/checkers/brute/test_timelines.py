@@ -14,6 +14,7 @@ from holdfast.harness.core.case import Case, History
 from holdfast.harness.core.verdict import Verdict
 from tests.checkers.brute.timelines import Asked, Rules, draw, possible, rows
 from tests.checkers.shorthand import case, table
+from tests.draws import Draws
 
 HORIZON = 10
 LEASE = Rules(bound="lease", ordered=True, release_says=True, slip=0, horizon=HORIZON + 6)
@@ -78,8 +79,10 @@ def disagreements(name: str, number: int, seed: int) -> Counter[str]:
 
 
 @pytest.mark.parametrize("name", REGIMES)
-def test_a_lock_is_accused_exactly_where_no_course_of_events_is_right(name: str) -> None:
-    number = 500
+def test_a_lock_is_accused_exactly_where_no_course_of_events_is_right(
+    name: str, draws: Draws
+) -> None:
+    number = draws(500)
     seen = disagreements(name, number, seed=1)
     assert min(seen["accused"], seen["not accused"]) >= number // 5, seen
 

@@ -13,6 +13,7 @@ from holdfast.checkers.properties.no_multi_lock_deadlock import FOUND_WITHIN_NS,
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.seeds import stream
 from tests.checkers.shorthand import case, history
+from tests.draws import Draws
 
 BOUND = FOUND_WITHIN_NS / SECOND
 
@@ -103,9 +104,9 @@ def compare(seed: int, n: int) -> Counter[str]:
     return seen
 
 
-def test_a_circle_is_found_if_and_only_if_some_way_round_stands_for_too_long() -> None:
-    seen = compare(1, 300)
-    assert min(seen["circle"], seen["none"]) >= 60, seen
+def test_a_circle_is_found_if_and_only_if_some_way_round_stands_for_too_long(draws: Draws) -> None:
+    seen = compare(1, draws(300))
+    assert min(seen["circle"], seen["none"]) >= draws(60), seen
 
 
 @pytest.mark.power

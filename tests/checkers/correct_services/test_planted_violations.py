@@ -18,6 +18,7 @@ from tests.checkers.correct_services.histories import case_of, tell
 from tests.checkers.correct_services.kinds import SERVICES
 from tests.checkers.correct_services.planted import PLANTS, Hand, open_to, service_of
 from tests.checkers.correct_services.world import Faults
+from tests.draws import Draws
 
 FEW, MANY, TOGETHER = 20, 10_000, 100
 TREE = "broken-lease: in a tree"
@@ -59,8 +60,10 @@ def plant(kind: str, number: int) -> int:
     "number", [FEW, pytest.param(MANY, marks=pytest.mark.power)], ids=["few", "very many"]
 )
 @pytest.mark.parametrize("kind", PLANTS)
-def test_a_planted_violation_is_found_in_every_history(kind: str, number: int) -> None:
-    assert plant(kind, number) >= number
+def test_a_planted_violation_is_found_in_every_history(
+    kind: str, number: int, draws: Draws
+) -> None:
+    assert plant(kind, draws(number)) >= draws(number)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from holdfast.harness.core.seeds import stream
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.foreign.operations import OPEN, ForeignOp
 from tests.checkers.models import brute, histories
+from tests.draws import Draws
 
 SUITE, POWER = 1200, 20_000
 SEED = 4
@@ -132,8 +133,8 @@ def agree(name: str, count: int) -> None:
 
 
 @pytest.mark.parametrize("name", BENCHES)
-def test_a_model_agrees_with_every_order_tried_by_hand(name: str) -> None:
-    agree(name, SUITE)
+def test_a_model_agrees_with_every_order_tried_by_hand(name: str, draws: Draws) -> None:
+    agree(name, draws(SUITE))
 
 
 @pytest.mark.power

@@ -21,6 +21,7 @@ from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.foreign.operations import OPEN, ForeignOp
 from tests.checkers.models import brute, histories
 from tests.checkers.models.test_brute_force import BENCHES, NAMES, Bench
+from tests.draws import Draws
 
 SUITE, POWER = 25, 3000
 QUIET = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example)
@@ -87,8 +88,10 @@ def agree(name: str, count: int) -> None:
 
 
 @pytest.mark.parametrize("name", BENCHES)
-def test_a_model_agrees_and_would_be_shown_the_smallest_history_where_not(name: str) -> None:
-    agree(name, SUITE)
+def test_a_model_agrees_and_would_be_shown_the_smallest_history_where_not(
+    name: str, draws: Draws
+) -> None:
+    agree(name, draws(SUITE))
 
 
 @pytest.mark.power
