@@ -35,6 +35,24 @@ COMMANDS = {
     "replay": ("replay", "long", "--times", "50"),
 }
 LINES = ("interrupted: ", "interrupted after ", "interrupted before ", "interrupted; ")
+LOADED = """
+import os, runpy, signal, sys
+from importlib.abc import MetaPathFinder
+
+class Interrupts(MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == "{module}":
+            os.kill(os.getpid(), signal.SIGINT)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, Interrupts())
+sys.argv[:] = ["holdfast", "run", "--time", "{time}"]
+{start}
+"""
+STARTS = {
+    "module": 'sys.path.insert(0, ""); runpy.run_module("holdfast", run_name="__main__")',
+    "script": "from holdfast.__main__ import main; main()",
+}
 MOMENTS = [pytest.param(n, marks=pytest.mark.power if n > 1 else ()) for n in range(20)]
 
 
@@ -101,3 +119,15 @@ def test_an_interrupt_is_one_line(here: Path, command: str, moment: int) -> None
         lines = [line.removeprefix("holdfast: ") for line in output.splitlines()]
         said = [line for line in lines if line.startswith(LINES) or "; interrupted: " in line]
         assert len(said) == 1, output
+
+
+@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize(
+    "module", ["holdfast.commands", "click", "msgspec", "holdfast.harness.runs.registry"]
+)
+def test_an_interrupt_while_the_command_line_is_loaded_is_one_line(start: str, module: str) -> None:
+    text = LOADED.format(module=module, start=STARTS[start], time="1s")
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 130, done.stderr
+    # Click begins a new line, after the ^C that a terminal shows.
+    assert done.stderr.lstrip() == "holdfast: interrupted; the same command starts again\n"
