@@ -53,6 +53,31 @@ STARTS = {
     "module": 'sys.path.insert(0, ""); runpy.run_module("holdfast", run_name="__main__")',
     "script": "from holdfast.__main__ import main; main()",
 }
+POOL = """
+import os, signal
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
+from holdfast.engine import seed_search
+
+def interrupted():
+    os.kill(os.getpid(), signal.SIGINT)
+    return seed_search.warm_worker
+
+class Begins:
+    def __reduce__(self):
+        return interrupted, ()
+
+    def __call__(self):
+        raise AssertionError
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    with seed_search.Pool(1, get_context("spawn"), initializer=Begins()) as pool:
+        try:
+            pool.submit(abs, 1).result()
+        except BrokenProcessPool:
+            print("ended")
+"""
 MOMENTS = [pytest.param(n, marks=pytest.mark.power if n > 1 else ()) for n in range(20)]
 
 
@@ -131,3 +156,12 @@ def test_an_interrupt_while_the_command_line_is_loaded_is_one_line(start: str, m
     assert done.returncode == 130, done.stderr
     # Click begins a new line, after the ^C that a terminal shows.
     assert done.stderr.lstrip() == "holdfast: interrupted; the same command starts again\n"
+
+
+def test_an_interrupt_while_a_process_of_a_pool_is_loaded_ends_it_without_a_word(
+    tmp_path: Path,
+) -> None:
+    script = tmp_path / "pool.py"
+    script.write_text(POOL)
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "ended\n", "")
