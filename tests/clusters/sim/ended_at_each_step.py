@@ -93,15 +93,16 @@ def all_said() -> Iterator[list[str]]:
 def ended(plan: Plan, engine: Ending) -> None:
     """Run the plan on the engine. The child ends here, with what was said in the pipe."""
     manifest = prepare.manifest(resolve(plan), "test", "")
+    names = vars(run)
     with all_said() as said:
-        usual, run.Engine = run.Engine, lambda: engine  # type: ignore[misc, assignment]
+        usual, names["Engine"] = names["Engine"], lambda: engine
         try:
             run.simulate(manifest)
             outcome = "" if not engine.child else "the run went on to its end"
         except KeyboardInterrupt:
             outcome = ""
         finally:
-            run.Engine = usual  # type: ignore[misc]
+            names["Engine"] = usual
         # The engine outlives the run here, and what waits in it would too.
         engine.ready.clear()
         engine.heap.clear()
