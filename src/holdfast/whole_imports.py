@@ -5,11 +5,10 @@ from __future__ import annotations
 import importlib
 import signal
 import threading
-from types import FrameType
-from typing import Any
+from types import FrameType, ModuleType
 
 
-def loaded(name: str) -> Any:
+def loaded(name: str) -> ModuleType:
     """A module. ^C meanwhile waits for its end: in the middle Python prints a traceback, or
     swallows it in a callback. A second ^C is raised at once.
 

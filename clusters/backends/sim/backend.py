@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from holdfast.clusters.backends.sim.endings import end, works_of
+from holdfast.clusters.backends.sim.endings import Work, end, works_of
 from holdfast.clusters.backends.sim.event_loop import NodeLoop
 from holdfast.clusters.backends.sim.fault_agent import SimAgent
 from holdfast.clusters.backends.sim.network import Network
@@ -127,7 +127,7 @@ class SimBackend:
     phase: int = PREPARE
     trace: list[object] | None = None
     recorder: type[SimRecorder] = SimRecorder
-    _dead: list[tuple[NodeLoop, Sequence[Any]]] = field(default_factory=list)
+    _dead: list[tuple[NodeLoop, Sequence[Work]]] = field(default_factory=list)
     _files: dict[str, str] = field(default_factory=dict)
     _exited: list[str] = field(default_factory=list)
     _exit_news: asyncio.Future[None] | None = None

@@ -11,22 +11,23 @@ import contextlib
 import ctypes
 import inspect
 from asyncio import events
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, cast
 
 from holdfast.clusters.backends.sim.event_loop import NodeLoop
 
+Work = Coroutine[object, None, object]
 MOST_TRIES = 100
 """A coroutine that suppresses GeneratorExit this many times suppresses it always."""
 
 
-def works_of(loop: NodeLoop) -> list[Any]:
+def works_of(loop: NodeLoop) -> list[Work]:
     """The coroutines of the tasks of a loop that are not over."""
     tasks = asyncio.all_tasks(loop)  # type: ignore[arg-type]
-    return [work for work in (task.get_coro() for task in tasks) if not _closed(work)]
+    return [work for work in (cast(Work, task.get_coro()) for task in tasks) if not _closed(work)]
 
 
-def end(loop: NodeLoop, works: Iterable[Any]) -> None:
+def end(loop: NodeLoop, works: Iterable[Work]) -> None:
     """Close coroutines of a dead loop, and what they begin on their way out."""
     assert loop.dead, "what they begin must not run"
     set_running: Callable[[Any], None] = events._set_running_loop
@@ -46,7 +47,7 @@ def end(loop: NodeLoop, works: Iterable[Any]) -> None:
         set_running(None)
 
 
-def _close(work: Any) -> None:
+def _close(work: Work) -> None:
     """Close a coroutine, also one that awaits or fails on its way out."""
     for _ in range(MOST_TRIES):
         if _closed(work):
@@ -57,11 +58,11 @@ def _close(work: Any) -> None:
             work.close()
 
 
-def _keep_for_ever(work: Any) -> None:
+def _keep_for_ever(work: Work) -> None:
     """Never have it collected, not even at the end of the process: without a running loop, one that
     suppresses every error and tries again would spin there, in this thread."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(work))
 
 
-def _closed(work: Any) -> bool:
+def _closed(work: Work) -> bool:
     return inspect.getcoroutinestate(work) == inspect.CORO_CLOSED

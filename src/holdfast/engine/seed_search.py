@@ -12,7 +12,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from holdfast import catalogue
 from holdfast.catalogue.mutants import MUTANTS, Mutant
@@ -383,12 +383,15 @@ def warm() -> None:
     gc.set_threshold(COLLECTED_AFTER)
 
 
+T = TypeVar("T")
+
+
 class Pool(ProcessPoolExecutor):
     """A pool whose processes ^C ends without a word. They start in `submit`, with the signal
     blocked: until they have loaded their code it would raise in an import, a traceback for each.
     Their initializer, `warm_worker`, unblocks it."""
 
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+    def submit(self, fn: Callable[..., T], /, *args: object, **kwargs: object) -> Future[T]:
         """As `ProcessPoolExecutor`."""
         before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
         try:
