@@ -1,12 +1,23 @@
-"""`python -m holdfast` is the same program as `holdfast`."""
+"""`holdfast` and `python -m holdfast`: loads the command line, and has a word for ^C meanwhile."""
 
 import sys
 
-if not sys.flags.safe_path:
+if __name__ == "__main__" and not sys.flags.safe_path:
     # `-m` puts the current folder first on the path; a json.py there is none of our business.
     del sys.path[0]
 
-from holdfast.commands import main
+from holdfast.whole_imports import loaded
+
+
+def main() -> object:
+    """The program. Ends the process with the exit code of the command."""
+    try:
+        commands = loaded("holdfast.commands")
+    except KeyboardInterrupt:
+        sys.stderr.write("holdfast: interrupted; the same command starts again\n")
+        sys.exit(130)
+    return commands.main()
+
 
 if __name__ == "__main__":
     main()

@@ -65,12 +65,14 @@ class Bed:
 
     sudo      line of the sudoers file, per host where it is not FREE
     tmpfs     size of /var/tmp, per host where it is not the container's own disk
+    shared    hosts that have /bed-disk, the same disk
     """
 
     folder: Path
     count: int = 5
     sudo: dict[str, str] = field(default_factory=dict)
     tmpfs: dict[str, str] = field(default_factory=dict)
+    shared: Sequence[str] = ()
     password: str = "not a secret"
     addresses: dict[str, str] = field(default_factory=dict)
     _network: str = ""
@@ -175,6 +177,11 @@ class Bed:
         key = self.folder / name
         self._key(key)
         disk = [f"--tmpfs=/var/tmp:size={self.tmpfs[name]}"] if name in self.tmpfs else []
+        if name in self.shared:
+            there = self.folder.parent / "bed-disk"
+            there.mkdir(exist_ok=True)
+            there.chmod(0o1777)
+            disk.append(f"--volume={there}:/bed-disk")
         run(
             *("docker", "run", "--detach", "--user=0", f"--hostname={name}", f"--label={LABEL}"),
             *(f"--name={self.container(name)}", f"--network={self._network}"),

@@ -34,7 +34,7 @@ def bed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
     needs.engine()
     folder = tmp_path_factory.mktemp("bed")
     sudo = {"h4": "", "h5": "tester ALL=(ALL) ALL"}
-    with Bed(folder / "bed", sudo=sudo, tmpfs={"h3": "80m"}) as made:
+    with Bed(folder / "bed", sudo=sudo, tmpfs={"h3": "80m"}, shared=("h1", "h2")) as made:
         yield made
 
 
@@ -177,6 +177,52 @@ def test_all_hosts_that_cannot_take_part_are_told_at_once(tmp_path: Path, bed: B
     refused(ran, "ssh: h4: sudo refused tester", "sudo_password_env")
     refused(ran, f"ssh: h5: {down}:22 cannot be reached: ", "is it up, and do `address`")
     assert "[Errno" not in ran.err
+    clean(bed)
+
+
+BLOCKED = """add table inet shut
+add chain inet shut in { type filter hook input priority 0; }
+add rule inet shut in udp dport 4789 drop
+"""
+
+
+@pytest.mark.parametrize("way", ["firewall", "elsewhere"])
+def test_hosts_that_do_not_reach_each_other_are_told_before_the_run(
+    tmp_path: Path, bed: Bed, way: str
+) -> None:
+    """A firewall on h2; and an `inner` of h2 where there is nobody."""
+    hosts = bed.hosts_file(names=("h1", "h2", "h3"))
+    lost = ["h1 to h2", "h3 to h2"]
+    if way == "elsewhere":
+        nowhere = bed.addresses["h2"].rpartition(".")[0] + ".250"
+        there = f'address = "{bed.addresses["h2"]}"\n'
+        hosts.write_text(hosts.read_text().replace(there, f'{there}inner = "{nowhere}"\n'))
+    else:
+        bed.on("h2", "bash", "-c", f"nft -f - <<'END'\n{BLOCKED}END")
+    try:
+        begun = time.monotonic()
+        ran = run(tmp_path, hosts, "--time", "5s", "--clients", "2")
+        took_s = time.monotonic() - begun
+    finally:
+        bed.on("h2", "nft", "delete", "table", "inet", "shut", check=False)
+    refused(ran, "no packet passes the tunnel from ", "UDP port 4789", *lost)
+    assert "h1 to h3" not in ran.err and "h3 to h1" not in ran.err
+    assert len([line for line in ran.err.splitlines() if "ssh:" in line]) == 1, ran.err
+    assert took_s < 60
+    clean(bed)
+
+
+def test_two_hosts_with_one_disk_are_told_before_the_run(tmp_path: Path, bed: Bed) -> None:
+    hosts = bed.hosts_file(names=("h1", "h2", "h3"), folder='"/bed-disk"')
+    text = hosts.read_text()
+    last = text.rindex('folder = "/bed-disk"')
+    hosts.write_text(text[:last] + 'folder = "/var/tmp"\n')
+    ran = run(tmp_path, hosts, "--time", "5s", "--clients", "2")
+    refused(ran, "has the same disk: its folder of the run, /bed-disk/holdfast-", "set another")
+    lines = [line for line in ran.err.splitlines() if "ssh:" in line]
+    assert len(lines) == 1, ran.err
+    assert "h1: host h2 has" in ran.err or "h2: host h1 has" in ran.err
+    assert bed.on("h1", "find", "/bed-disk", "-mindepth", "1") == ""
     clean(bed)
 
 

@@ -35,6 +35,49 @@ COMMANDS = {
     "replay": ("replay", "long", "--times", "50"),
 }
 LINES = ("interrupted: ", "interrupted after ", "interrupted before ", "interrupted; ")
+LOADED = """
+import os, runpy, signal, sys
+from importlib.abc import MetaPathFinder
+
+class Interrupts(MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == "{module}":
+            os.kill(os.getpid(), signal.SIGINT)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, Interrupts())
+sys.argv[:] = ["holdfast", "run", "--time", "{time}"]
+{start}
+"""
+STARTS = {
+    "module": 'sys.path.insert(0, ""); runpy.run_module("holdfast", run_name="__main__")',
+    "script": "from holdfast.__main__ import main; main()",
+}
+POOL = """
+import os, signal
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
+from holdfast.engine import seed_search
+
+def interrupted():
+    os.kill(os.getpid(), signal.SIGINT)
+    return seed_search.warm_worker
+
+class Begins:
+    def __reduce__(self):
+        return interrupted, ()
+
+    def __call__(self):
+        raise AssertionError
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    with seed_search.Pool(1, get_context("spawn"), initializer=Begins()) as pool:
+        try:
+            pool.submit(abs, 1).result()
+        except BrokenProcessPool:
+            print("ended")
+"""
 MOMENTS = [pytest.param(n, marks=pytest.mark.power if n > 1 else ()) for n in range(20)]
 
 
@@ -101,3 +144,24 @@ def test_an_interrupt_is_one_line(here: Path, command: str, moment: int) -> None
         lines = [line.removeprefix("holdfast: ") for line in output.splitlines()]
         said = [line for line in lines if line.startswith(LINES) or "; interrupted: " in line]
         assert len(said) == 1, output
+
+
+@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize(
+    "module", ["holdfast.commands", "click", "msgspec", "holdfast.harness.runs.registry"]
+)
+def test_an_interrupt_while_the_command_line_is_loaded_is_one_line(start: str, module: str) -> None:
+    text = LOADED.format(module=module, start=STARTS[start], time="1s")
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 130, done.stderr
+    # Click begins a new line, after the ^C that a terminal shows.
+    assert done.stderr.lstrip() == "holdfast: interrupted; the same command starts again\n"
+
+
+def test_an_interrupt_while_a_process_of_a_pool_is_loaded_ends_it_without_a_word(
+    tmp_path: Path,
+) -> None:
+    script = tmp_path / "pool.py"
+    script.write_text(POOL)
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "ended\n", "")

@@ -30,10 +30,14 @@ from tests.reports.pieces import MANIFEST, PLAN
 from tests.reports.recorded import recorded
 from tests.reports.test_matrix import run
 
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 pytestmark = [pytest.mark.browser, pytest.mark.power]
 
 RUN = """axe.run(document, {resultTypes: ["violations"]}).then((found) => found.violations
   .map((one) => [one.id, one.nodes.map((node) => node.html.slice(0, 120))]))"""
+CONTRAST = """axe.run(document, {runOnly: ["color-contrast"], resultTypes: ["violations"]})
+  .then((found) => found.violations.flatMap((one) => one.nodes.map((node) =>
+    [node.html.slice(0, 120), node.any.map((why) => why.message.slice(0, 200))])))"""
 OPEN = """() => { for (const one of document.querySelectorAll("details")) one.open = true;
   if (window.timeline) { timeline.details.select(1); timeline.act("list"); } }"""
 
@@ -123,4 +127,39 @@ def test_axe_finds_nothing_in_what_is_served(
     page.evaluate(OPEN)
     assert page.evaluate(RUN) == []
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    context.close()
+
+
+SITE = (
+    "index.html",
+    "tutorial/first-run.html",
+    "howto/read-a-report.html",
+    "reference/commands.html",
+    "gallery/index.html",
+    "decisions/0058-opportunities.html",
+)
+"""One page of each kind. Its frame is that of the theme: what it says of that is not asked for."""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("built") / "site"
+    # A process of its own, as above: a hook runs the command line.
+    words = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(folder)]
+    subprocess.run(words, cwd=DOCS.parent, check=True)
+    return folder
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", SITE)
+def test_the_contrast_of_the_site_is_enough(
+    browser: Browser, axe: str, site: Path, name: str, scheme: Any, width: int
+) -> None:
+    context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 900})
+    page = context.new_page()
+    page.goto((site / name).as_uri())
+    page.add_script_tag(content=axe)
+    page.add_style_tag(content="* { transition: none !important }")
+    assert page.evaluate(CONTRAST) == []
     context.close()

@@ -6,8 +6,6 @@ On them run the same servers, clients and resource as on hosts.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import inspect
 import json
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from holdfast.clusters.backends.sim.endings import Work, end, works_of
 from holdfast.clusters.backends.sim.event_loop import NodeLoop
 from holdfast.clusters.backends.sim.fault_agent import SimAgent
 from holdfast.clusters.backends.sim.network import Network
@@ -128,7 +127,7 @@ class SimBackend:
     phase: int = PREPARE
     trace: list[object] | None = None
     recorder: type[SimRecorder] = SimRecorder
-    _ended_tasks: list[asyncio.Task[object]] = field(default_factory=list)
+    _dead: list[tuple[NodeLoop, Sequence[Work]]] = field(default_factory=list)
     _files: dict[str, str] = field(default_factory=dict)
     _exited: list[str] = field(default_factory=list)
     _exit_news: asyncio.Future[None] | None = None
@@ -284,7 +283,9 @@ class SimBackend:
         host.loop = None
         loop.dead = True
         # What dies is kept until the run is over: to close its coroutines would run their code.
-        self._ended_tasks += asyncio.all_tasks(loop)  # type: ignore[arg-type]
+        # The process may have ended before the task of its work was made.
+        begun = () if host.work is None else (host.work,)
+        self._dead.append((loop, (*begun, *works_of(loop))))
         if host.recorder is not None and host.node.role != "resource":
             host.recorder.dead = True
         self.network.crash(name)
@@ -295,9 +296,9 @@ class SimBackend:
             self.crash(name)
         for recorder in self.recorders:
             recorder.dead = True
-        for task in self._ended_tasks:
-            quietly_end(task.get_coro())
-        self._ended_tasks.clear()
+        dead, self._dead = self._dead, []
+        for loop, works in dead:
+            end(loop, works)
 
     def reached(self) -> int:
         """The phase of the run."""
@@ -384,13 +385,6 @@ class SimBackend:
         )
         self.recorders.append(recorder)
         return recorder
-
-
-def quietly_end(work: Any) -> None:
-    """Close a coroutine, also one that still awaits something on its way out."""
-    while inspect.getcoroutinestate(work) != inspect.CORO_CLOSED:
-        with contextlib.suppress(RuntimeError):
-            work.close()
 
 
 def _sync_ns(chance: Callable[[], float], longest_ns: int) -> int:

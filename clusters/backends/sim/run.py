@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from holdfast.clusters.backends.sim.backend import SimBackend
+from holdfast.clusters.backends.sim.endings import end
 from holdfast.clusters.backends.sim.event_loop import NodeLoop
 from holdfast.clusters.backends.sim.forbidden_calls import watched
 from holdfast.clusters.backends.sim.interrupts import between_steps
@@ -169,7 +170,7 @@ def simulate(
             if not engine.run(begun_ns + BEYOND_NS, lambda: run.tell()):
                 raise EnvironmentFailed("simulator: the run did not end within 1 h of virtual time")
         except BaseException:
-            _stop(engine, backend, work)
+            _stop(engine, backend, loop, work)
             raise
     simulated = Simulated(
         recorders=tuple(backend.recorders),
@@ -179,8 +180,7 @@ def simulate(
         virtual_ns=engine.now_ns - begun_ns,
         settled=_settled(backend, runtime),
     )
-    loop.dead = True
-    backend.close_tasks()
+    _end_all(backend, loop)
     work[0].result()
     return simulated
 
@@ -209,13 +209,26 @@ def _begin(loop: NodeLoop, run: Run) -> list[asyncio.Task[None]]:
     return work
 
 
-def _stop(engine: Engine, backend: SimBackend, work: Sequence[asyncio.Task[None]]) -> None:
-    """End all that runs on nodes, and let the driver tear down."""
+def _stop(
+    engine: Engine, backend: SimBackend, loop: NodeLoop, work: Sequence[asyncio.Task[None]]
+) -> None:
+    """End all that runs on nodes, let the driver tear down, and end what that has left."""
     backend.close_tasks()
     for task in work:
         task.cancel()
-    with suppress(EnvironmentFailed):
-        engine.run(engine.now_ns + SECOND)
+    try:
+        with suppress(EnvironmentFailed):
+            engine.run(engine.now_ns + SECOND)
+    finally:
+        # The driver heals on its way out: servers that a fault had killed run again by now.
+        _end_all(backend, loop)
+
+
+def _end_all(backend: SimBackend, loop: NodeLoop) -> None:
+    """End every coroutine there is, on nodes and of the driver."""
+    loop.dead = True
+    backend.close_tasks()
+    end(loop, ())
 
 
 def precheck() -> str | None:

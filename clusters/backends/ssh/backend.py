@@ -39,6 +39,11 @@ def precheck() -> str | None:
     return None if reason is None else f"ssh {reason}"
 
 
+def inside(number: int) -> str:
+    """The address of a host in the network of a run, by its number from 1."""
+    return f"{NETWORK}.0.{number}"
+
+
 class SshBackend:
     """`Backend`, `Namespaces`, `Vantage` and `Distant` over hosts with an sshd."""
 
@@ -85,6 +90,7 @@ class SshBackend:
             self._where[node.name] = remote
         self._note_hosts()
         await _all(self._open_one(n, remote) for n, remote in enumerate(self._remotes, 1))
+        await self._reach_each_other()
         for _ in range(SAMPLES_AROUND):
             await _all(remote.look() for remote in self._remotes)
         self._pulses = [asyncio.ensure_future(self._pulse(remote)) for remote in self._remotes]
@@ -216,7 +222,7 @@ class SshBackend:
             fabric={
                 "own": remote.host.reached,
                 "peers": [r.host.reached for r in self._remotes if r is not remote],
-                "inside": f"{NETWORK}.0.{n}",
+                "inside": inside(n),
                 "number": zlib.crc32(self._place.label.encode()) & 0xFFFFFF,
                 "port": self._hosts.tunnel_port,
             },
@@ -224,6 +230,27 @@ class SshBackend:
         )
         remote.holders, remote.fabric = answer["holders"], answer["fabric"]
         remote.become = answer["become"]
+
+    async def _reach_each_other(self) -> None:
+        """EnvironmentFailed names each host whose packets another does not get."""
+        names = {inside(n): r.host.name for n, r in enumerate(self._remotes, 1)}
+        told = await _all(
+            remote.ask("reach", others=[other for other in names if other != own])
+            for own, remote in zip(names, self._remotes, strict=True)
+        )
+        lost = [
+            f"{name} to {to}"
+            for (own, to), answer in zip(names.items(), told, strict=True)
+            for address, name in names.items()
+            if address != own and address not in answer["heard"]
+        ]
+        if lost:
+            raise EnvironmentFailed(
+                f"ssh: no packet passes the tunnel from {', '.join(lost)}: each host needs UDP port"
+                f" {self._hosts.tunnel_port} of all others, in both directions; open it in their"
+                " firewalls, or set `tunnel_port`, or as `inner` the addresses under which they"
+                " reach each other"
+            )
 
     async def _pulse(self, remote: Remote) -> None:
         """Polls a host until it is lost or the run is over."""

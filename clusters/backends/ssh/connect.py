@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import os
 import shlex
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import quote, unquote
 
 from holdfast.clusters.backends.ssh.hosts_file import Host, Jump
 from holdfast.harness.core import extras
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 CONNECT_S = 10.0
+MARK = "host-"
+MARKED_S = 2.0
 KEEPALIVE_S = 2
 NOTHING_TO_SHOW = "No authentication methods available"
 """Error text of paramiko without a key file and without an agent."""
@@ -77,8 +81,37 @@ class Connection:
         return channel
 
     def make_folder(self, path: str) -> None:
-        """Creates a folder that only the login user may enter; it must not exist."""
-        self._files(lambda sftp: sftp.mkdir(path, 0o700), path)
+        """Creates the folder of a run, which only the login user may enter, with this host's mark.
+
+        EnvironmentFailed where another host of the run has made it: the two share a disk.
+        """
+        mark = f"{path}/{MARK}{quote(self.host.name, safe='')}"
+        try:
+            self._files(lambda sftp: sftp.mkdir(path, 0o700), path)
+        except EnvironmentFailed:
+            if not self.exists(path):
+                raise
+            other = self._mark_in(path)
+            raise EnvironmentFailed(
+                f"ssh: {self.host.name}: host {other} has the same disk: its folder of the run,"
+                f" {path}, is here too; set another `folder` for one of them (one machine under two"
+                " names is one host)"
+            ) from None
+        try:
+            self._files(lambda sftp: sftp.mkdir(mark, 0o700), mark)
+        except EnvironmentFailed:
+            self._files(lambda sftp: sftp.rmdir(path), path)
+            raise
+
+    def _mark_in(self, folder: str) -> str:
+        """The name of the host that made the folder, which marks it just after."""
+        deadline = time.monotonic() + MARKED_S
+        while True:
+            names = self._files(lambda sftp: sftp.listdir(folder), folder)
+            marks = [unquote(name.removeprefix(MARK)) for name in names if name.startswith(MARK)]
+            if marks or time.monotonic() > deadline:
+                return marks[0] if marks else "(another one of this run)"
+            time.sleep(MARKED_S / 40)
 
     def upload(self, source: Path, target: str) -> None:
         """Copies a file to the host."""

@@ -45,6 +45,7 @@ END_S = 5.0
 FREE_BYTES = 64 << 20
 NOT_RUN = (126, 127)
 STEPS = (b"setpriv", b"nsenter")
+REACH = "holdfast.clusters.backends.ssh.reach"
 Request = Mapping[str, Any]
 
 
@@ -69,7 +70,7 @@ class Steward:
             return {"ok": False, "error": f"the host agent has no request {request.get('do')!r}"}
         try:
             return {"ok": True, **act(request)}
-        except (Impossible, OSError) as error:
+        except (Impossible, OSError, subprocess.TimeoutExpired) as error:
             return {"ok": False, "error": str(error)}
 
     def do_begin(self, request: Request) -> dict[str, Json]:
@@ -104,6 +105,21 @@ class Steward:
         holders = self._fabric.open(request["nodes"])
         told = {"holders": holders, "fabric": self._fabric.holder}
         return {**told, "become": self._become()}
+
+    def do_reach(self, request: Request) -> dict[str, object]:
+        """From which other hosts' addresses packets come through the tunnel."""
+        assert self._fabric is not None
+        words = [*self._fabric.enter(self._fabric.holder), sys.executable, "-S", "-P", "-m", REACH]
+        done = subprocess.run(
+            [*words, self._fabric.inside, *request["others"]],
+            capture_output=True,
+            text=True,
+            timeout=START_S,
+            check=False,
+        )
+        if done.returncode:
+            raise Impossible(f"the tunnel cannot be tried: {done.stderr.strip()[-200:]}")
+        return {"heard": json.loads(done.stdout)}
 
     def do_look(self, request: Request) -> dict[str, object]:
         """This host's clock at the request and at the response; what was written until then; which

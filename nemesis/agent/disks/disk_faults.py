@@ -75,12 +75,9 @@ class Power:
         finally:
             self._kills.inject(fault, args)
         for node, disk in mounted.items():
-            full = disk.is_full
             disk.recover()
             if node in frozen:
-                loop_mount.freeze(disk.at)
-            if full:
-                disk.fill()
+                disk.freeze()
         self._lost[fault] = {
             "cut_ns": [min(times), max(times)] if times else [],
             "shut down": {**shut},
@@ -161,8 +158,8 @@ class DiskHang:
         free = [node for node in mounted if not self._claims.claimants(node)]
         with ExitStack() as undo:
             for node in free:
-                loop_mount.freeze(mounted[node].at)
-                undo.callback(loop_mount.thaw, mounted[node].at)
+                mounted[node].freeze()
+                undo.callback(mounted[node].thaw)
             undo.pop_all()
         self._claims.claim(fault, _nodes(args))
         self._times[fault] = [time.clock_gettime_ns(time.CLOCK_BOOTTIME)]
@@ -202,7 +199,7 @@ class DiskHang:
         for node in nodes:
             if not self._claims.claimants(node):
                 with suppress(OSError):
-                    loop_mount.thaw(self._world.disks[node].at)
+                    self._world.disks[node].thaw()
         return {**evidence, "restart": _ended(self._world, nodes)}
 
     def settle(self, node: str) -> None:
@@ -226,12 +223,14 @@ class DiskFull:
         return self.observe(fault)
 
     def observe(self, fault: str) -> Evidence:
-        """The free bytes of each disk; effective if the kernel refuses all of them a block."""
+        """The free bytes of each disk; effective if the kernel refuses all of them a block, which
+        it does not yet where a write waits because the disk hangs."""
         mounted = {node: self._world.disks[node] for node in self._claims.of(fault)}
         free: dict[str, Json] = {node: disk.free() for node, disk in mounted.items()}
         for disk in mounted.values():
             disk.fill()  # What the node has deleted meanwhile; it returns when a block is refused.
-        return {"effective": bool(mounted), "free bytes": free}
+        refused = [disk.is_full for disk in mounted.values()]
+        return {"effective": bool(refused) and all(refused), "free bytes": free}
 
     def heal(self, fault: str) -> Evidence:
         """Gives back the space that no other fault takes; `restart` names nodes that have died."""

@@ -29,10 +29,16 @@ MOUNTS_VARIABLE = "HOLDFAST_MOUNTS"
 
 @dataclass(slots=True)
 class NodeDisk:
-    """A mounted disk. `close` unmounts it; the kernel does, if the agent is killed."""
+    """A mounted disk. `close` unmounts it; the kernel does, if the agent is killed.
+
+    To take its space and to give it back are writes, which wait while it is frozen: both are done
+    once it is thawed.
+    """
 
     at: Path
     size: int
+    frozen: bool = field(init=False, default=False)
+    to_be_full: bool = field(init=False, default=False)
     _memory: int = field(init=False, default=-1)
     _ballast: int = field(init=False, default=-1)
 
@@ -53,6 +59,7 @@ class NodeDisk:
 
     def close(self) -> None:
         """Unmounts it, which loses all data. Errors: OSError, EBUSY while a file is open."""
+        self.thaw()
         self.empty()
         loop_mount.unmount(self.at)
         os.close(self._memory)
@@ -69,13 +76,34 @@ class NodeDisk:
         The loop device is another, because the old one may hold blocks in memory that were never
         written.
         """
-        self.empty()
+        loop_mount.thaw(self.at)
+        self.frozen = False
+        self._give_back()
         loop_mount.unmount(self.at)
         loop_mount.mount(self._memory, self.at)
+        if self.to_be_full:
+            self.fill()
+
+    def freeze(self) -> None:
+        """Writes back what is in memory; then every write waits. Errors: OSError."""
+        loop_mount.freeze(self.at)
+        self.frozen = True
+
+    def thaw(self) -> None:
+        """Lets writes go on, and makes up for what waited. Errors: OSError."""
+        loop_mount.thaw(self.at)
+        self.frozen = False
+        if self.to_be_full:
+            self.fill()
+        else:
+            self._give_back()
 
     def fill(self) -> None:
         """Takes all free space, by a file without a name; until the kernel refuses one more
         block. The kernel frees the file when the agent ends. Errors: OSError."""
+        self.to_be_full = True
+        if self.frozen:
+            return
         if self._ballast < 0:
             loop_mount.require(self.at)
             self._ballast = os.open(self.at, os.O_TMPFILE | os.O_RDWR, 0o600)
@@ -94,6 +122,11 @@ class NodeDisk:
 
     def empty(self) -> None:
         """Frees the space that `fill` has taken."""
+        self.to_be_full = False
+        if not self.frozen:
+            self._give_back()
+
+    def _give_back(self) -> None:
         if self._ballast >= 0:
             os.close(self._ballast)
             self._ballast = -1

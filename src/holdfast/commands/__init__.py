@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 import tempfile
@@ -18,6 +17,7 @@ from holdfast import __version__
 from holdfast.commands.options import CONTEXT
 from holdfast.harness.core.errors import EnvironmentFailed, HoldfastError
 from holdfast.harness.runs import inherited_signals, registry
+from holdfast.whole_imports import loaded
 
 SECTIONS: dict[str, dict[str, str]] = {
     "One run": {
@@ -65,7 +65,7 @@ class Lazy(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        module = importlib.import_module(f"holdfast.commands.{name}_command")
+        module = loaded(f"holdfast.commands.{name}_command")
         command = module.command
         assert isinstance(command, click.Command)
         return command

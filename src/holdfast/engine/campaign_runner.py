@@ -18,7 +18,7 @@ import tempfile
 import time
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
@@ -310,7 +310,7 @@ def executor(scheduler: str, processes: int) -> Iterator[tuple[Executor, int]]:
     given = os.environ.get(seed_search.SAFE_PATH)
     # Its queues start a process too, so that the path is safe before the pool is made.
     with seed_search.safe_path(), inherited_signals.passed_on():
-        pool = ProcessPoolExecutor(
+        pool = seed_search.Pool(
             processes, get_context("spawn"), initializer=_begin, initargs=(os.getpid(), given)
         )
         try:

@@ -12,7 +12,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from holdfast import catalogue
 from holdfast.catalogue.mutants import MUTANTS, Mutant
@@ -383,11 +383,28 @@ def warm() -> None:
     gc.set_threshold(COLLECTED_AFTER)
 
 
+T = TypeVar("T")
+
+
+class Pool(ProcessPoolExecutor):
+    """A pool whose processes ^C ends without a word. They start in `submit`, with the signal
+    blocked: until they have loaded their code it would raise in an import, a traceback for each.
+    Their initializer, `warm_worker`, unblocks it."""
+
+    def submit(self, fn: Callable[..., T], /, *args: object, **kwargs: object) -> Future[T]:
+        """As `ProcessPoolExecutor`."""
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        try:
+            return super().submit(fn, *args, **kwargs)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def warm_worker() -> None:
     """The same in a process of a pool, which ^C ends at once: the command reports it."""
-    inherited_signals.end_here()
     if not inherited_signals.disregarded(signal.SIGINT):
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+    inherited_signals.end_here()  # A ^C that came meanwhile ends it here.
     warm()
 
 
@@ -440,7 +457,7 @@ def explore(
     with (
         safe_path(),
         inherited_signals.passed_on(),
-        ProcessPoolExecutor(processes, initializer=warm_worker) as pool,
+        Pool(processes, initializer=warm_worker) as pool,
     ):
         try:
             yield from _in_pool(pool, seeds, act, 2 * processes, enough)
@@ -449,7 +466,7 @@ def explore(
 
 
 def _in_pool(
-    pool: ProcessPoolExecutor,
+    pool: Pool,
     seeds: Iterator[int],
     act: Callable[[int], Seed],
     most: int,
