@@ -117,6 +117,7 @@ def _verified(run: RunDir, verdicts: Judged, orders: bytes) -> Verified:
         unverifiable=tuple(outcome.unverifiable),
         properties=tuple(outcome.whole),
         unordered=tuple(outcome.unordered),
+        opportunities=outcome.opportunities,
     )
 
 
