@@ -13,6 +13,7 @@ from rich.text import Text
 
 from holdfast.harness.campaigns.results import Result
 from holdfast.harness.core.statistics import none_in
+from holdfast.harness.verdicts.left_unknown import LeftUnknown, once
 from holdfast.reports.many import textbook
 from holdfast.reports.many.cell_claims import cell_claim
 from holdfast.reports.many.claims import claim_of
@@ -73,13 +74,13 @@ def _text(square: Square | None) -> Text:
     if square is None:
         return Text("")
     limit = square.state == VIOLATED and not square.promised
-    judged = square.held + square.violated
+    judged = square.judged
     text = f"{_sign(square)} {square.violated}/{judged}"
     text += f" and {square.early} early" if square.early else ""
     if square.state in (HELD, OPEN):
         text += f" <{percent(none_in(judged))}"
     elif square.state == NOT_EXERCISED:
-        text = f"{SIGNS[square.state]} 0 of {square.unknown}"
+        text = f"{SIGNS[square.state]} 0 of {square.runs}"
     return Text(text, style=LIMIT_STYLE if limit else STYLES[square.state])
 
 
@@ -173,15 +174,23 @@ def _counted(found: Matrix, system: str, fault: str) -> str:
 
 
 def _unseen(found: Matrix, system: str) -> list[str]:
-    """The cells of a lock that no run exercised, with the reason; those with the same together."""
-    faults: dict[tuple[str, str], list[str]] = {}
+    """The cells of a lock that its runs did not exercise, each cause once; where an opportunity
+    was missing, the command that makes one."""
+    parts = []
     for prop, fault in itertools.product(found.rows(system), found.columns(system)):
         square = found.squares.get((system, prop, fault))
         if square is not None and square.state == NOT_EXERCISED:
-            faults.setdefault((prop, square.why(prop, fault)), []).append(fault)
+            cause, rows = square.why(prop, fault), tuple(square.sum.missing)
+            command = square.exercise() if rows else ""
+            parts.append(
+                LeftUnknown(
+                    properties=(prop,), faults=(fault,), cause=cause, rows=rows, command=command
+                )
+            )
     return [
-        f"- {prop}, {', '.join(map(_escaped, under))}: {_escaped(why)}"
-        for (prop, why), under in faults.items()
+        f"- {', '.join(one.properties)}, {', '.join(map(_escaped, one.faults))}:"
+        f" {_escaped(one.cause)}{one.command and f' {_code(one.command)}'}"
+        for one in once(parts)
     ]
 
 
