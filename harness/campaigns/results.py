@@ -79,6 +79,8 @@ class Result:
     duplicates number of grants that overlap another hold, by mutual-exclusion's findings
     grants     number of grants judged for it; 0 if it was not judged
     remedy     the command that exercises what it left open, "" for none
+    checkers   fingerprint of the checkers that judged it; version: of a simulated system's code;
+               "" if unknown
     run        its directory, "" if only the command is kept
     exit_code  4 if it could not be executed: then `problems` has the reason
     """
@@ -103,6 +105,8 @@ class Result:
     duplicates: int = 0
     grants: int = 0
     remedy: str = ""
+    checkers: str = ""
+    version: str = ""
 
     @property
     def cell(self) -> str:

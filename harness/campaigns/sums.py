@@ -22,7 +22,8 @@ class RowSum:
     runs     with at least one opportunity; staged: that contain what the row is about
     count    number of opportunities; asked: as in `Tried`
     nearest  the nearest miss of the first run that staged the row and had no opportunity, else of
-             the first run; command: of that run, which makes an opportunity
+             the first run; command: of that run, which makes an opportunity; missed: whether it
+             staged the row
     """
 
     sentence: str = ""
@@ -32,7 +33,7 @@ class RowSum:
     asked: bool = False
     nearest: str = ""
     command: str = ""
-    _staged_only: bool = False
+    missed: bool = False
 
     def add(self, one: Tried, result: Result) -> None:
         """Count one run."""
@@ -41,10 +42,24 @@ class RowSum:
         self.staged += one.staged
         self.asked |= one.asked
         self.count += one.count
-        better = one.staged and not self._staged_only
+        better = one.staged and not self.missed
         if not one.count and (better or not self.nearest):
             self.nearest, self.command = one.nearest, result.remedy or self.command
-            self._staged_only = one.staged
+            self.missed = one.staged
+
+    def plus(self, other: RowSum) -> RowSum:
+        """The sum of both."""
+        first, then = (other, self) if other.missed and not self.missed else (self, other)
+        return RowSum(
+            sentence=self.sentence or other.sentence,
+            runs=self.runs + other.runs,
+            staged=self.staged + other.staged,
+            count=self.count + other.count,
+            asked=self.asked or other.asked,
+            nearest=first.nearest or then.nearest,
+            command=first.command or then.command,
+            missed=self.missed or other.missed,
+        )
 
 
 @dataclass(slots=True)
@@ -97,6 +112,22 @@ class FaultSum:
             self.rows.setdefault(row, RowSum()).add(tried, result)
         some = any(tried.count for tried in seen.values())
         self.tried += some and verdict is not Verdict.VIOLATED
+
+    def plus(self, other: FaultSum) -> FaultSum:
+        """The sum of both."""
+        empty = RowSum()
+        return FaultSum(
+            held=self.held + other.held,
+            violated=self.violated + other.violated,
+            unknown=self.unknown + other.unknown,
+            tried=self.tried + other.tried,
+            reason=self.reason or other.reason,
+            command=self.command or other.command,
+            rows={
+                name: self.rows.get(name, empty).plus(other.rows.get(name, empty))
+                for name in (*self.rows, *(one for one in other.rows if one not in self.rows))
+            },
+        )
 
     @property
     def needed(self) -> Mapping[str, RowSum]:

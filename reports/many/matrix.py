@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from holdfast.harness.campaigns.results import CALM, Outcome, Result, failed, planned, staged
@@ -44,7 +44,7 @@ class Square:
 
     enough                    number of runs from which on it is called held
     sum                       the runs that count for its rate, and their opportunities
-    unknown                   number of runs that did not exercise it
+    unknown                   number of runs that did not exercise it; runs: of all runs
     early                     runs with faults in which it was violated before the first: no rate,
                               because such a run counts under its faults if the property holds
     promised                  number of violated runs in which it was promised
@@ -57,6 +57,7 @@ class Square:
     unknown: int = 0
     early: int = 0
     promised: int = 0
+    runs: int = 0
     several: Counter[str] = field(default_factory=Counter)
     proof: dict[Verdict, list[Result]] = field(default_factory=dict)
 
@@ -65,6 +66,7 @@ class Square:
     ) -> None:
         """Count one run. kinds: those active together, joined by "+"."""
         violated, promised = verdict is Verdict.VIOLATED, one.promised
+        self.runs += 1
         if violated and early:
             self.early += 1
         else:
@@ -75,6 +77,17 @@ class Square:
         if "+" in kinds:
             self.several[kinds] += 1
         self.proof.setdefault(verdict, []).append(result)
+
+    def include(self, other: Square) -> None:
+        """Add the counts of another square."""
+        self.sum = self.sum.plus(other.sum)
+        self.unknown += other.unknown
+        self.early += other.early
+        self.promised += other.promised
+        self.runs += other.runs
+        self.several += other.several
+        for verdict, runs in other.proof.items():
+            self.proof.setdefault(verdict, []).extend(runs)
 
     @property
     def held(self) -> int:
@@ -118,7 +131,7 @@ class Square:
             return "; ".join(dict.fromkeys(row.nearest for row in rows.values()))
         told = (result.properties[prop] for result in self.evidence)
         reasons = (one.lacks.get(fault, "") or one.reason for one in told)
-        return next(filter(None, reasons), "")
+        return next(filter(None, reasons), self.sum.reason)
 
     def exercise(self) -> str:
         """The command that exercises a cell that is not; "" for none."""
@@ -148,15 +161,13 @@ class Square:
             return "; ".join(filter(None, (*parts, self.tried())))
         return f"0 of {count(self.runs, 'run')}"
 
-    @property
-    def runs(self) -> int:
-        """Number of all runs."""
-        return sum(map(len, self.proof.values()))
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Matrix:
-    """squares: (system, property, fault) -> Square; left_out: runs that could not be executed"""
+    """squares: (system, property, fault) -> Square; left_out: runs that could not be executed
+
+    stale   the same for which there are only runs that earlier checkers judged -> their number
+    """
 
     systems: Sequence[str]
     properties: Sequence[str]
@@ -165,6 +176,7 @@ class Matrix:
     runs: int
     left_out: int
     speeds: Sequence[Speed] = ()
+    stale: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
 
     def states(self) -> Mapping[str, int]:
         """State -> number of cells. BELOW: held so often that the rate is below RARE; PROMISED:
@@ -180,12 +192,12 @@ class Matrix:
         return [
             prop
             for prop in self.properties
-            if any((system, prop, fault) in self.squares for fault in self.faults)
+            if any((system, prop, fault) in {**self.squares, **self.stale} for fault in self.faults)
         ]
 
     def columns(self, system: str) -> list[str]:
         """The faults that any run of a system has a column for."""
-        filed = {fault for name, _, fault in self.squares if name == system}
+        filed = {fault for name, _, fault in (*self.squares, *self.stale) if name == system}
         return [fault for fault in self.faults if fault in filed]
 
 
@@ -213,20 +225,32 @@ def matrix(results: Iterable[Result], simulated: Collection[str] = ()) -> Matrix
                 if result.problems and verdict is Verdict.HOLDS:
                     verdict = Verdict.UNKNOWN
                 square.add(result, verdict, one, kinds, early=fault == CALM and len(one.under) > 1)
-    found, known = {fault for _, _, fault in squares}, list(PROPERTIES)
+    made = of_squares(squares, runs, {}, scenes)
+    return replace(made, left_out=left_out, speeds=speeds(results, simulated))
+
+
+def of_squares(
+    squares: Mapping[tuple[str, str, str], Square],
+    runs: int,
+    stale: Mapping[tuple[str, str, str], int],
+    scenes: Collection[str] = (),
+) -> Matrix:
+    """The matrix of these squares. scenes: columns of scenarios."""
+    every, known = [*squares, *stale], list(PROPERTIES)
+    found = {fault for _, _, fault in every}
     middle = sorted(found - {*FIRST, SEVERAL}, key=lambda fault: (fault in scenes, fault))
     return Matrix(
-        systems=sorted({system for system, _, _ in squares}),
+        systems=sorted({system for system, _, _ in every}),
         properties=sorted(
-            {prop for _, prop, _ in squares},
+            {prop for _, prop, _ in every},
             # Those of the user last.
             key=lambda prop: (known.index(prop) if prop in known else len(known), prop),
         ),
         faults=[fault for fault in (*FIRST, *middle, SEVERAL) if fault in found],
         squares=squares,
         runs=runs,
-        left_out=left_out,
-        speeds=speeds(results, simulated),
+        left_out=0,
+        stale=stale,
     )
 
 
@@ -272,6 +296,10 @@ def table(found: Matrix) -> dict[str, Any]:
             for prop in found.rows(system)
             for fault in found.faults
             if (system, prop, fault) in found.squares
+        ],
+        "stale": [
+            {"system": system, "property": prop, "fault": fault, "runs": runs}
+            for (system, prop, fault), runs in sorted(found.stale.items())
         ],
         "speeds": speed_table(found.speeds),
         "claims": {

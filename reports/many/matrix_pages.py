@@ -109,7 +109,7 @@ def _legend(found: Matrix) -> str:
 def markdown(found: Matrix) -> str:
     """A Markdown table per system, with the commands that reproduce its violations below."""
     lines = ["# System x property x fault", "", _legend(found)]
-    lines += [*_overview(found), *_textbook(found)]
+    lines += [*_heat_map(found), *_overview(found), *_textbook(found)]
     for system in found.systems:
         lines += ["", f"## {_escaped(system)}", ""]
         claim = claim_of(system)
@@ -126,7 +126,9 @@ def markdown(found: Matrix) -> str:
             cells = []
             for fault in columns:
                 square = found.squares.get((system, prop, fault))
-                cells.append("" if square is None else _marked(square, system, prop, fault))
+                stale = found.stale.get((system, prop, fault), 0)
+                old = f"stale: {count(stale, 'run')} judged by earlier checkers" if stale else ""
+                cells.append(old if square is None else _marked(square, system, prop, fault))
                 if square is not None and square.state == VIOLATED:
                     proofs.append(_proof(prop, fault, square.evidence[0]))
             lines.append(f"| {prop} | {' | '.join(cells)} |")
@@ -143,6 +145,37 @@ def markdown(found: Matrix) -> str:
     return "\n".join(lines) + "\n"
 
 
+SAFETY = ("mutual-exclusion", "token-order")
+"""The properties of the heat map: those that the lock service alone keeps."""
+HEAT = {"x": "🟥", "!": "🟧", "?": "⬜", "o": "🟦", "+": "🟩"}
+"""Sign of a cell -> its colour in the heat map, the worst first."""
+
+
+def _heat_map(found: Matrix) -> list[str]:
+    """Locks x faults: the worst state of the properties of SAFETY."""
+    if not found.systems:
+        return []
+    lines = [
+        "",
+        f"The worst state of {' and '.join(SAFETY)} per lock and fault: 🟥 violated though"
+        " promised, 🟧 violated and never promised, ⬜ not exercised, 🟦 open: held in too few"
+        " runs, 🟩 held.",
+        "",
+        f"| lock | {' | '.join(map(_escaped, found.faults))} |",
+        "| --- |" + " :---: |" * len(found.faults),
+    ]
+    for system in found.systems:
+        cells = [_heat(found, system, fault) for fault in found.faults]
+        lines.append(f"| {_escaped(system)} | {' | '.join(cells)} |")
+    return lines
+
+
+def _heat(found: Matrix, system: str, fault: str) -> str:
+    squares = [found.squares.get((system, prop, fault)) for prop in SAFETY]
+    signs = {_sign(square) for square in squares if square is not None}
+    return next((HEAT[sign] for sign in HEAT if sign in signs), "")
+
+
 def _overview(found: Matrix) -> list[str]:
     """How many properties of each lock held, were violated and were not exercised per fault."""
     if not found.systems:
@@ -153,10 +186,12 @@ def _overview(found: Matrix) -> list[str]:
         f"{count(len(found.squares), 'cell')}: {of.get(HELD, 0)} held, {of[BELOW]} of them with a"
         f" rate below {percent(RARE)}; {of.get(OPEN, 0)} open: held, in too few runs;"
         f" {of.get(VIOLATED, 0)} violated, {of[PROMISED]} of them though promised;"
-        f" {of.get(NOT_EXERCISED, 0)} not exercised.",
+        f" {of.get(NOT_EXERCISED, 0)} not exercised"
+        + (f"; {len(found.stale)} stale: judged by earlier checkers only." if found.stale else "."),
         "",
         "Per lock and fault the number of properties that held (+), are open (o), were violated"
-        " though promised (x), were violated and never promised (!), were not exercised (?):",
+        " though promised (x), were violated and never promised (!), were not exercised (?)"
+        + (", are stale (s):" if found.stale else ":"),
         "",
         f"| lock | {' | '.join(map(_escaped, found.faults))} |",
         "| --- |" + " --- |" * len(found.faults),
@@ -170,7 +205,8 @@ def _overview(found: Matrix) -> list[str]:
 def _counted(found: Matrix, system: str, fault: str) -> str:
     squares = [found.squares.get((system, prop, fault)) for prop in found.properties]
     signs = Counter(_sign(square) for square in squares if square is not None)
-    return " ".join(f"{signs[sign]}{sign}" for sign in "+ox!?" if signs[sign])
+    signs["s"] = sum((system, prop, fault) in found.stale for prop in found.properties)
+    return " ".join(f"{signs[sign]}{sign}" for sign in "+ox!?s" if signs[sign])
 
 
 def _unseen(found: Matrix, system: str) -> list[str]:

@@ -68,15 +68,23 @@ class Entry:
         return "" if self.claim is None else self.claim.sentence()
 
 
+PARTITIONED = {
+    "safety under partition": ("mutual-exclusion", "partition"),
+    "liveness under partition": ("deadlock-freedom", "partition"),
+}
+"""Columns of one property under one kind of fault: what a lock gives up when it is cut apart."""
+
+
 def columns(found: Matrix) -> Sequence[str]:
     """Those of the textbooks' properties, all of them: what no run judged is a gap to see."""
-    return [prop for prop in TEXTBOOK if prop in PROPERTIES]
+    return [*(prop for prop in TEXTBOOK if prop in PROPERTIES), *PARTITIONED]
 
 
-def entry(found: Matrix, system: str, prop: str) -> Entry:
-    """The cell of a lock and a property."""
+def entry(found: Matrix, system: str, column: str) -> Entry:
+    """The cell of a lock and a column."""
+    prop, only = PARTITIONED.get(column, (column, ""))
     by_state: dict[str, list[str]] = {}
-    for fault in found.faults:
+    for fault in [only] if only else found.faults:
         square = found.squares.get((system, prop, fault))
         if square is not None:
             by_state.setdefault(square.state, []).append(fault)

@@ -27,7 +27,7 @@ from typing import Any
 
 from holdfast import catalogue
 from holdfast.catalogue import user_system
-from holdfast.engine import runner, seed_search, swarm
+from holdfast.engine import fingerprints, runner, seed_search, swarm
 from holdfast.harness.campaigns import results
 from holdfast.harness.campaigns.results import Result
 from holdfast.harness.campaigns.spec import SWARM, Job
@@ -91,6 +91,11 @@ def _one(job: Job, folder: Path, *, archive: bool) -> Done:
         result, made = act(job, prepared, again, folder)
     except HoldfastError as error:
         return Done(result=_failed(job, plan, again, str(error)))
+    result = replace(
+        result,
+        checkers=fingerprints.checkers(),
+        version=fingerprints.system(plan.system, plan.backend),
+    )
     if made is None:
         return Done(result=result)
     kept = folder / RUNS / job.key
