@@ -86,7 +86,7 @@ class Opportunities:
         """A row as verdicts.json shows it."""
         rows = self.rows
         writer, _ = rows.named(at)
-        numbered = {"row": self._number(at)} if self._whole else {}
+        numbered: dict[str, object] = {"row": self._number(at)} if self._whole else {}
         return numbered | {
             "op": OP_NAMES[rows.f[at]],
             "process": rows.process[at],

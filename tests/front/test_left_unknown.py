@@ -12,6 +12,7 @@ import holdfast as hf
 from holdfast.engine.result_collection import gather
 from holdfast.harness.campaigns import gate
 from holdfast.harness.campaigns.baseline import Baseline
+from holdfast.harness.core.verdict import Severity
 from holdfast.harness.verdicts.judged import Judged, Judgement, UnderKind
 from holdfast.harness.verdicts.left_unknown import LeftUnknown, of_run, once
 from holdfast.pytest.campaign import _text
@@ -19,13 +20,11 @@ from holdfast.reports.outputs import gate as gate_output
 from holdfast.reports.run.story import story
 from tests.front.said import holdfast
 
-KILLS = {"system": "reference", "nemesis": "kill", "time": "6s"}
-
 
 def test_a_run_says_each_cause_once_with_one_command_in_python_and_on_the_terminal() -> None:
     seen = 0
     for seed in range(6):
-        run = hf.simulate(seed=seed, **KILLS)
+        run = hf.simulate(system="reference", nemesis="kill", time="6s", seed=seed)
         causes = [one.cause for one in run.unknown]
         assert len(causes) == len(set(causes))
         text = " ".join(story(run._judged))
@@ -62,7 +61,7 @@ def test_a_missing_need_of_the_whole_property_is_not_told_per_fault() -> None:
         for kind in ("kill", "pause")
     }
     row = Judgement(
-        property="ownership", verdict=hf.Verdict.UNKNOWN, promised=True, severity="high",
+        property="ownership", verdict=hf.Verdict.UNKNOWN, promised=True, severity=Severity.HIGH,
         reason="no wait; no kill took effect", under=under,
     )  # fmt: skip
     run = Judged(

@@ -3,7 +3,7 @@ runs that could have shown it covers that rate in at least 93 of 100 campaigns."
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import pytest
 
@@ -24,7 +24,7 @@ HALF = {"system": "majority", "nemesis": "kill:every=1s", "lease": "500ms"}
 """In about half."""
 
 
-def runs(plan: dict[str, object], seeds: Iterable[int]) -> list[Result]:
+def runs(plan: Mapping[str, object], seeds: Iterable[int]) -> list[Result]:
     """Results of simulated runs of 3 s, as a campaign keeps them."""
     found = []
     for seed in seeds:
@@ -46,7 +46,7 @@ def under(made: Sequence[Result], fault: str) -> FaultSum:
     return sums.of_properties(made)[MUTEX].faults[fault]
 
 
-def measured(plan: dict[str, object], campaigns: int, each: int) -> tuple[int, FaultSum]:
+def measured(plan: Mapping[str, object], campaigns: int, each: int) -> tuple[int, FaultSum]:
     """The number of campaigns of so many runs that cover the rate of all of them, which is known
     much better than any of them knows it; and the sum of all."""
     every = runs(plan, range(campaigns * each))
@@ -60,7 +60,7 @@ def measured(plan: dict[str, object], campaigns: int, each: int) -> tuple[int, F
 @pytest.mark.power
 @pytest.mark.parametrize("plan", [RARE, OFTEN, HALF], ids=["rare", "often", "half"])
 def test_a_bound_covers_the_rate_of_a_planted_bug_in_93_of_100_campaigns(
-    plan: dict[str, object],
+    plan: Mapping[str, object],
 ) -> None:
     good, whole = measured(plan, 100, 20)
     assert whole.violated > 10
