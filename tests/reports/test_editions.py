@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.engine import fingerprints
 from holdfast.harness.campaigns.results import Result
 from holdfast.harness.core.errors import UsageError
+from holdfast.planning import fingerprints
 from holdfast.reports.many.editions import Edition, read, text_of
 from holdfast.reports.many.matrix import matrix, table
 from holdfast.reports.many.matrix_pages import markdown

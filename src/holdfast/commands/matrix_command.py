@@ -14,10 +14,10 @@ import click
 
 from holdfast.catalogue import VIRTUAL_TIME
 from holdfast.commands.options import Command, paths_argument
-from holdfast.engine import fingerprints
 from holdfast.engine.result_collection import gather
 from holdfast.harness.campaigns.results import Result
 from holdfast.harness.core.errors import UsageError
+from holdfast.planning import fingerprints
 
 if TYPE_CHECKING:
     from holdfast.reports.many.matrix import Matrix

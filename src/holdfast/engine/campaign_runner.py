@@ -27,7 +27,7 @@ from typing import Any
 
 from holdfast import catalogue
 from holdfast.catalogue import user_system
-from holdfast.engine import fingerprints, runner, seed_search, swarm
+from holdfast.engine import runner, seed_search, swarm
 from holdfast.harness.campaigns import results
 from holdfast.harness.campaigns.results import Result
 from holdfast.harness.campaigns.spec import SWARM, Job
@@ -37,7 +37,7 @@ from holdfast.harness.core.errors import EnvironmentFailed, HoldfastError, Usage
 from holdfast.harness.core.loading import load
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.runs import inherited_signals, registry
-from holdfast.planning import prepare
+from holdfast.planning import fingerprints, prepare
 from holdfast.planning.lazy_holders import with_lazy_holders
 from holdfast.planning.resolve import Prepared, system_options
 
