@@ -24,11 +24,16 @@ DECIDERS, LEADER, MINORITY = "deciders", "leader", "minority"
 
 
 class Pattern(NamedTuple):
-    """What a row of the table is: its two roles, the servers that the fault struck, the pattern."""
+    """What a row of the table is: its two roles, the servers that the fault struck, the pattern.
+
+    new_ns   the grant of the first role became known in this time before the fault, which has to
+             lose what was not synced
+    """
 
     roles: tuple[str, str]
     struck: str
     shows: Callable[[Opportunities, Row, Row, Window], str]
+    new_ns: int = INF
 
 
 class Refused(Exception):
@@ -70,6 +75,11 @@ class Opportunities:
             raise Refused("both acquires are of one client")
         if why := pattern.shows(self, first, second, windows[0]):
             raise Refused(why)
+        age_ns = windows[0].from_ns - self.rows.t_ret[self.run.known(first.at)]
+        if age_ns >= pattern.new_ns:
+            raise Refused("its first grant was not new at the fault")
+        if pattern.new_ns < INF and not windows[0].traits.loses_unsynced:
+            raise Refused(f"a {kind} loses nothing that was written")
 
     def _row(self, name: str, told: Mapping[str, Any]) -> Row:
         """The acquire that a witness is; each field has to be as recorded."""
@@ -265,13 +275,16 @@ DEFAULTS: Mapping[str, object] = {
     "lock": "", "arg": 0, "res": 0, "error": "",
 }  # fmt: skip
 
+SECOND = 1_000_000_000
 _HELD, _TOLD = ("hold", "asked"), ("before", "after")
 _OUTLIVED, _RENUMBERED = Opportunities.outlived, Opportunities.renumbered
 PATTERNS: Mapping[str, Pattern] = {
     "mutual-exclusion/forgotten-grant/crash": Pattern(_HELD, DECIDERS, _OUTLIVED),
+    "mutual-exclusion/unsynced-grant/crash": Pattern(_HELD, DECIDERS, _OUTLIVED, SECOND),
     "mutual-exclusion/new-leader-grants/crash": Pattern(_HELD, LEADER, _OUTLIVED),
     "mutual-exclusion/too-few-votes/crash": Pattern(_HELD, MINORITY, Opportunities.meanwhile),
     "token-order/counter-restarts/crash": Pattern(_TOLD, DECIDERS, _RENUMBERED),
+    "token-order/unsynced-counter/crash": Pattern(_TOLD, DECIDERS, _RENUMBERED, SECOND),
     "token-order/new-leader-counts/crash": Pattern(_TOLD, LEADER, _RENUMBERED),
     "token-order/too-few-votes/crash": Pattern(_TOLD, MINORITY, _RENUMBERED),
 }

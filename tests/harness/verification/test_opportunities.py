@@ -26,6 +26,12 @@ CASES = {
     "single": {"system": "single", "nemesis": "kill", "lease": "2s", "seed": 3},
     "reference": {"system": "reference", "nemesis": "kill", "lease": "2s", "seed": 5},
     "chubby": {"system": "chubby", "nemesis": "kill", "lease": "2s", "seed": 1},
+    "powered": {
+        "system": "single",
+        "nemesis": "power:every=2s,for=200ms",
+        "lease": "2s",
+        "seed": 4,
+    },
     "majority": {"system": "majority", "nemesis": "power:target=all", "lease": "1s", "seed": 2},
 }
 FIELDS = {
