@@ -1,5 +1,7 @@
-"""Sequential stopping: a cell of a campaign needs no more runs once its properties are decided, and
-some further ones while its promises lack opportunities."""
+"""Sequential stopping: a cell of a campaign needs no more runs once its properties are decided.
+
+While its promises lack opportunities, and nothing else, it needs further ones.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""One property under one kind of fault, summed over runs: its verdict, its opportunities, and how
-many runs a bound counts.
+"""One property under one kind of fault, summed over runs: verdict, opportunities, bound.
 
 Opportunities come in clusters (the best fifth of runs has half of them), so a bound counts the runs
 that have at least one, never opportunities.

@@ -1,5 +1,7 @@
-"""What a run, or several runs, left unknown, in the words of every output: the properties, the
-kinds of fault, the cause in numbers, the one command that answers it."""
+"""What a run, or several runs, left unknown, in the words of every output.
+
+That is: the properties, the kinds of fault, the cause in numbers, the one command that answers it.
+"""
 
 from __future__ import annotations
 

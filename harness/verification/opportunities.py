@@ -1,9 +1,9 @@
-"""Accepts or refuses the witnesses of opportunities: places in a run at which a lock with a typical
-defect would have been seen.
+"""Accepts or refuses the witnesses of opportunities.
 
-A row of the table of opportunities has one of three patterns, which are derived again here from the
-recorded rows, one attempt at a time, without code of the checkers. A pattern is about two acquires
-and one fault that struck servers.
+An opportunity is a place in a run at which a lock with a typical defect would have been seen. A row
+of the table has one of three patterns, which are derived again here from the recorded rows, one
+attempt at a time, without code of the checkers. A pattern is about two acquires and one fault that
+struck servers.
 """
 
 from __future__ import annotations
@@ -249,10 +249,10 @@ class Opportunities:
         sent = [r for r in run.following(a) if rows.f[r] == RENEW and rows.t_inv[r] <= run.kept(a)]
         sent = [r for r in sent if rows.t_inv[r] < by_ns]
         for n, r in enumerate(sent):
-            known = 0 < rows.t_ret[r] < by_ns
-            if known and rows.status[r] in (FAIL, NOT_OWNER):
+            answered = 0 < rows.t_ret[r] < by_ns
+            if answered and rows.status[r] in (FAIL, NOT_OWNER):
                 continue
-            ok, ret = known and rows.status[r] == OK, rows.t_ret[r] if known else INF
+            ok, ret = answered and rows.status[r] == OK, rows.t_ret[r] if answered else INF
             ttl = run.shortest(rows.res[r] if ok else rows.arg[r])
             met = n + 1 < len(sent) and rows.t_inv[sent[n + 1]] <= ret
             if ok and (lasting or not (ret > until - slip or met)):

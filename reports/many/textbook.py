@@ -12,7 +12,7 @@ from typing import Any
 
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.verdict import PROPERTIES
-from holdfast.reports.many.cell_claims import CLAIMED, TEXTBOOK, CellClaim, cell_claim
+from holdfast.reports.many.cell_claims import CLAIMED, PARTITIONED, TEXTBOOK, CellClaim, cell_claim
 from holdfast.reports.many.matrix import HELD, NOT_EXERCISED, OPEN, VIOLATED, Matrix
 
 NOT_JUDGED = "not judged"
@@ -66,13 +66,6 @@ class Entry:
     def claimed(self) -> str:
         """The claim as a sentence; "" if it is unknown."""
         return "" if self.claim is None else self.claim.sentence()
-
-
-PARTITIONED = {
-    "safety under partition": ("mutual-exclusion", "partition"),
-    "liveness under partition": ("deadlock-freedom", "partition"),
-}
-"""Columns of one property under one kind of fault: what a lock gives up when it is cut apart."""
 
 
 def columns(found: Matrix) -> Sequence[str]:
