@@ -29,6 +29,14 @@ class Failure(TypedDict):
     commands: list[str]
 
 
+class RowCount(TypedDict):
+    """Opportunities of one row of the table: the runs with at least one, and their number."""
+
+    runs: int
+    count: int
+    sentence: str
+
+
 class CellRow(TypedDict):
     """One cell: its state in one word, numbers of runs, and runs per property.
 
@@ -46,8 +54,8 @@ class CellRow(TypedDict):
     broken: dict[str, int]
     limits: dict[str, int]
     unexercised: list[str]
-    opportunities: dict[str, dict[str, dict[str, dict[str, Any]]]]
-    left_unknown: list[dict[str, Any]]
+    opportunities: dict[str, dict[str, dict[str, RowCount]]]
+    left_unknown: list[dict[str, object]]
 
 
 class LeastTried(TypedDict):
@@ -209,7 +217,7 @@ def _cell_table(cell: CellTally) -> CellRow:
     }
 
 
-def _rows(one: PropertySum) -> dict[str, dict[str, dict[str, Any]]]:
+def _rows(one: PropertySum) -> dict[str, dict[str, RowCount]]:
     return {
         fault: {
             name: {"runs": row.runs, "count": row.count, "sentence": row.sentence}

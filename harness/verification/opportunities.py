@@ -20,6 +20,8 @@ from holdfast.harness.verification.rule import OPS, STATUSES
 RENEW, RELEASE, BEAT = OPS["renew"], OPS["release"], OPS["heartbeat"]
 OP_NAMES = {number: name for name, number in OPS.items()}
 STATUS_NAMES = {number: name for name, number in STATUSES.items()}
+Told = Mapping[str, Any]
+"""An object of verdicts.json."""
 DECIDERS, LEADER, MINORITY = "deciders", "leader", "minority"
 
 
@@ -50,7 +52,7 @@ class Opportunities:
         self._times: list[int] | None = None
         self._answers: tuple[list[int], list[int]] | None = None
 
-    def wrong(self, fault: str, entry: Mapping[str, Any]) -> str:
+    def wrong(self, fault: str, entry: Told) -> str:
         """Why the first witness of a row under a kind of fault is refused, "" if it is accepted."""
         try:
             self._check(fault, entry)
@@ -60,7 +62,7 @@ class Opportunities:
             return f"damaged: {error!r:.99}"
         return ""
 
-    def _check(self, kind: str, entry: Mapping[str, Any]) -> None:
+    def _check(self, kind: str, entry: Told) -> None:
         pattern = PATTERNS[str(entry["row"])]
         told = entry["witnesses"]
         if set(told) != set(pattern.roles):
@@ -81,7 +83,7 @@ class Opportunities:
         if pattern.new_ns < INF and not windows[0].traits.loses_unsynced:
             raise Refused(f"a {kind} loses nothing that was written")
 
-    def _row(self, name: str, told: Mapping[str, Any]) -> Row:
+    def _row(self, name: str, told: Told) -> Row:
         """The acquire that a witness is; each field has to be as recorded."""
         rows = self.rows
         for asks in self.run.asks().values():
@@ -263,7 +265,7 @@ class Opportunities:
         return int(until - slip)
 
 
-def _same(told: Mapping[str, Any], name: str, recorded: object) -> bool:
+def _same(told: Told, name: str, recorded: object) -> bool:
     """Whether a field of a witness is as recorded, of the same type too; one that is left out has
     the value that `Event` has by default."""
     value = told.get(name, DEFAULTS.get(name))
@@ -292,8 +294,8 @@ PATTERNS: Mapping[str, Pattern] = {
 
 
 def witnessed(
-    verdict: Mapping[str, Any],
-) -> Iterable[tuple[str, Mapping[str, Any]]]:
+    verdict: Told,
+) -> Iterable[tuple[str, Told]]:
     """The opportunities of a property of which there is at least one, each with its kind of
     fault."""
     for fault, under in verdict.get("under", {}).items():

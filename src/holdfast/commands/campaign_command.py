@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import click
+import msgspec
 
 from holdfast.commands.options import Command, Whole, span
 from holdfast.engine import campaign_progress, campaign_runner, shrinker
@@ -133,7 +134,7 @@ def _put_aside(folder: Path) -> None:
 
 def _show_unknown(cell: CellRow) -> None:
     """What the runs of a cell together left unknown, each cause once, and the command for it."""
-    parts = [LeftUnknown(**row) for row in cell["left_unknown"]]
+    parts = msgspec.convert(cell["left_unknown"], type=list[LeftUnknown])
     for part in parts:
         say(f"{plain(cell['cell'], 200)}: {plain(part.sentence, 600)}")
     for command in dict.fromkeys(part.command for part in parts if part.command):

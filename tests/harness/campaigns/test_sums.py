@@ -10,6 +10,7 @@ from datetime import date
 import pytest
 
 from holdfast.harness.campaigns import gate, results, sums
+from holdfast.harness.campaigns.baseline import Baseline
 from holdfast.harness.campaigns.results import Outcome, Result
 from holdfast.harness.campaigns.stopping import Decided, Lacking
 from holdfast.harness.campaigns.summary import summary, tally
@@ -151,7 +152,7 @@ def test_the_gate_says_each_cause_once_with_the_command_that_answers_it() -> Non
         replace(one, properties={**one.properties, "token-order": one.properties[MUTEX]})
         for one in runs
     ]
-    troubles = gate.judge(both, gate.Baseline(), gate.NO_RULES, date(2026, 1, 1))
+    troubles = gate.judge(both, Baseline(), gate.NO_RULES, date(2026, 1, 1))
     (one,) = troubles
     assert gate.exit_code(troubles) == gate.INCONCLUSIVE
     assert one.property == "mutual-exclusion, token-order"
@@ -162,7 +163,7 @@ def test_the_gate_says_each_cause_once_with_the_command_that_answers_it() -> Non
     assert "to exercise it: holdfast run --seed 3" in text and "again:" not in text
     held = [*both, run(5, forgets=0, leader=2)]
     held = [replace(one, properties={MUTEX: one.properties[MUTEX]}) for one in held]
-    assert gate.judge(held, gate.Baseline(), gate.NO_RULES, date(2026, 1, 1)) == []
+    assert gate.judge(held, Baseline(), gate.NO_RULES, date(2026, 1, 1)) == []
     assert headline([], held).endswith(
         "; mutual exclusion under kill below 95%, with 1 run that could show it)"
     )
