@@ -106,7 +106,7 @@ atlas: $(VENV)/ready
 	-$(BIN)/holdfast campaign examples/atlas-simulated.toml
 	-$(BIN)/holdfast campaign examples/atlas-servers.toml
 	$(BIN)/holdfast matrix .holdfast/campaigns/atlas-simulated .holdfast/campaigns/atlas-servers \
-	    --markdown docs/atlas-cells.md
+	    --counts docs/atlas-counts.json --markdown docs/atlas-cells.md
 
 # Runs findings of the track record again on real servers, all of them (half an hour) or FINDINGS="...".
 # One that no longer shows is an error; the page tells of the others all the same.

@@ -72,11 +72,15 @@ def under(
             missing = [f"violated under {others} at once: which of them is needed is not known"]
         elif CALM in found:
             missing = ["violated without any fault"]
+        # Opportunities of other runs make up for missing ones, and for nothing else.
+        own = bool(missing) and missing == list(windows.missing)
+        alone = bool(windows.seen) and set(windows.unmet) <= {"stroke", *windows.seen}
         told[kind] = Under(
             verdict=Verdict.UNKNOWN if missing else Verdict.HOLDS,
             reason="; ".join(missing),
             exercised=windows.counts,
             seen=windows.seen,
+            short=own and alone,
         )
     return {key: told[key] for key in (*kinds, *(key for key in told if key not in kinds))}
 

@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 import msgspec
 
+from holdfast.harness.campaigns import sums
 from holdfast.harness.campaigns.results import MEASURES, Result, failed, without_hash
 from holdfast.harness.core import toml
 from holdfast.harness.core.errors import UsageError
@@ -22,7 +23,7 @@ from holdfast.harness.core.verdict import PROPERTIES
 from holdfast.harness.plans.plan import suggest
 
 SCHEMA = "holdfast-baseline/1"
-CELL_KEYS = ("cell", "property", "exercised", "runs")
+CELL_KEYS = ("cell", "property", "exercised", "runs", "opportunities")
 MEASURE_KEYS = ("cell", "name", "values")
 KNOWN_KEYS = ("system", "property", "cell", "reason", "expires")
 
@@ -49,12 +50,13 @@ class Known:
 
 
 class _Coverage(TypedDict):
-    """One row of [[exercised]]."""
+    """One row of [[cell]]. opportunities: of these runs; absent if none were counted."""
 
     cell: str
     property: str
     exercised: int
     runs: int
+    opportunities: NotRequired[int]
 
 
 class _Measure(TypedDict):
@@ -70,11 +72,13 @@ class Baseline:
     """exercised: (cell, property) -> (runs that exercised it, all runs)
 
     measures: (cell, measure) -> one value per run
+    opportunities: (cell, property) -> their number in all runs, where they are counted
     """
 
     exercised: Mapping[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
     measures: Mapping[tuple[str, str], Sequence[float]] = field(default_factory=dict)
     known: Sequence[Known] = ()
+    opportunities: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
 
 def read(path: Path) -> Baseline:
@@ -104,10 +108,15 @@ def read(path: Path) -> Baseline:
     if problems:
         raise UsageError(*problems)
     try:
+        covered = msgspec.convert(cells, list[_Coverage], strict=False)
         return Baseline(
             exercised={
-                (row["cell"], row["property"]): (row["exercised"], row["runs"])
-                for row in msgspec.convert(cells, list[_Coverage], strict=False)
+                (row["cell"], row["property"]): (row["exercised"], row["runs"]) for row in covered
+            },
+            opportunities={
+                (row["cell"], row["property"]): row["opportunities"]
+                for row in covered
+                if "opportunities" in row
             },
             measures={
                 (row["cell"], row["name"]): row["values"]
@@ -162,16 +171,22 @@ def of_results(results: Sequence[Result], known: Sequence[Known]) -> Baseline:
     """A baseline from these runs: coverage and measures; the known issues stay."""
     exercised: dict[tuple[str, str], tuple[int, int]] = {}
     measures: dict[tuple[str, str], list[float]] = {}
+    counted: dict[tuple[str, str], int] = {}
     for result in results:
         if failed(result):
             continue
+        sum_of = sums.of_properties([result])
         for prop, one in result.properties.items():
             told, runs = exercised.get((result.cell, prop), (0, 0))
-            seen = one.exercised
+            # One row of the table may be missing: the next run makes up for it.
+            seen = one.exercised or sum_of[prop].tried
             exercised[result.cell, prop] = (told + seen, runs + 1)
+            if one.seen:
+                before = counted.get((result.cell, prop), 0)
+                counted[result.cell, prop] = before + sum_of[prop].opportunities
         for name, value in result.measures.items():
             measures.setdefault((result.cell, name), []).append(value)
-    return Baseline(exercised=exercised, measures=measures, known=known)
+    return Baseline(exercised=exercised, measures=measures, known=known, opportunities=counted)
 
 
 def to_toml(baseline: Baseline) -> str:
@@ -185,6 +200,8 @@ def to_toml(baseline: Baseline) -> str:
     for (cell, prop), (exercised, runs) in sorted(baseline.exercised.items()):
         lines += ["", "[[cell]]", f"cell = {toml.quoted(cell)}", f"property = {toml.quoted(prop)}"]
         lines += [f"exercised = {exercised}", f"runs = {runs}"]
+        if (cell, prop) in baseline.opportunities:
+            lines.append(f"opportunities = {baseline.opportunities[cell, prop]}")
     for (cell, name), values in sorted(baseline.measures.items()):
         if name in MEASURES:
             lines += ["", "[[measure]]", f"cell = {toml.quoted(cell)}"]

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from statistics import median
 
+from holdfast.harness.campaigns import sums
 from holdfast.harness.campaigns.baseline import Baseline, Known
 from holdfast.harness.campaigns.results import (
     EFFICIENCY,
@@ -30,6 +31,7 @@ from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.statistics import chance_of_greater, clopper_pearson, least_chance
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.plans.plan import suggest
+from holdfast.harness.verdicts.left_unknown import LeftUnknown
 
 SCHEMA = "holdfast-gate/1"
 CHANCE = 0.05
@@ -60,7 +62,8 @@ NO_RULES = Rules(slower={})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Trouble:
-    """One problem found by the gate. code: its exit code; 0 for a note."""
+    """One problem found by the gate. code: its exit code; 0 for a note. exercise: the command that
+    exercises what was not, "" for none."""
 
     code: int
     kind: str
@@ -68,6 +71,7 @@ class Trouble:
     sentence: str
     property: str = ""
     result: Result | None = None
+    exercise: str = ""
 
 
 def rules(expressions: Iterable[str]) -> Rules:
@@ -160,6 +164,7 @@ def table(troubles: Sequence[Trouble], results: Sequence[Result]) -> dict[str, J
                 "sentence": one.sentence,
                 "run": one.result.run if one.result else "",
                 "command": one.result.command if one.result else "",
+                "exercise": one.exercise,
             }
             for one in troubles
         ],
@@ -250,34 +255,24 @@ def _excuses(results: Sequence[Result], known: Sequence[Known], today: date) -> 
 
 
 def _not_exercised(results: Sequence[Result]) -> Iterable[Trouble]:
-    """Promises of a system that none of its runs exercised."""
-    told: dict[tuple[str, str], list[Result]] = {}
+    """Promises of a system that none of its runs exercised, and kinds of fault for which all of
+    them together did not; each cause once."""
+    systems: dict[str, list[Result]] = {}
     for result in results:
-        for prop, one in result.properties.items():
-            if one.promised:
-                told.setdefault((result.system, prop), []).append(result)
-    for (system, prop), runs in told.items():
-        if all(run.properties[prop].verdict is Verdict.UNKNOWN for run in runs):
-            why = runs[0].properties[prop].reason
-            says = f"promised, but not tested in any of {len(runs)} runs: {why}"
-            yield _trouble(INCONCLUSIVE, "not-exercised", system, says, prop, runs[0])
-            continue
-        for kind, (run, why) in kinds_never_exercised(runs, prop).items():
-            says = f"promised, but not tested under {kind} in any of {len(runs)} runs: {why}"
-            yield _trouble(INCONCLUSIVE, "not-exercised", system, says, prop, run)
+        systems.setdefault(result.system, []).append(result)
+    for system, runs in systems.items():
+        for part in sums.left_unknown(runs):
+            judged = [run for run in runs if part.properties[0] in run.properties]
+            first = next((run for run in judged if _lacks(run, part)), judged[0])
+            says = part.over(f"{len(judged)} runs")
+            prop = ", ".join(part.properties)
+            trouble = _trouble(INCONCLUSIVE, "not-exercised", system, says, prop, first)
+            yield replace(trouble, exercise=part.command)
 
 
-def kinds_never_exercised(runs: Sequence[Result], prop: str) -> dict[str, tuple[Result, str]]:
-    """Kinds of fault that some runs planned and under which no run exercised the property,
-    with the first such run and its reason."""
-    lacking: dict[str, tuple[Result, str]] = {}
-    seen: set[str] = set()
-    for run in runs:
-        one = run.properties[prop]
-        seen |= {kind for kind, verdict in one.under.items() if verdict is not Verdict.UNKNOWN}
-        for kind, why in one.lacks.items():
-            lacking.setdefault(kind, (run, why))
-    return {kind: found for kind, found in lacking.items() if kind not in seen}
+def _lacks(run: Result, part: LeftUnknown) -> bool:
+    """Whether a run shows what a part is about."""
+    return bool({*part.faults} & {*run.properties[part.properties[0]].lacks})
 
 
 def _lost_exercise(results: Sequence[Result], baseline: Baseline) -> Iterable[Trouble]:
@@ -290,12 +285,23 @@ def _lost_exercise(results: Sequence[Result], baseline: Baseline) -> Iterable[Tr
         if not now:
             says = f"tested in {before} of {runs} runs of the baseline, now not judged"
             yield _trouble(INCONCLUSIVE, "lost-exercise", cell, says, prop)
-        elif not any(run.properties[prop].exercised for run in now):
-            why = now[0].properties[prop].reason
+        elif not any(run.properties[prop].exercised for run in now) and not _summed(now, prop):
+            parts = sums.of_properties(now)[prop].left_unknown(prop)
+            why = parts[0].cause if parts else now[0].properties[prop].reason
+            counted = baseline.opportunities.get((cell, prop), 0)
+            with_ = f" with {counted} opportunities" if counted else ""
             says = (
-                f"tested in {before} of {runs} runs of the baseline, now in 0 of {len(now)}: {why}"
+                f"tested in {before} of {runs} runs of the baseline{with_}, now in 0 of"
+                f" {len(now)}: {why}"
             )
-            yield _trouble(INCONCLUSIVE, "lost-exercise", cell, says, prop, now[0])
+            trouble = _trouble(INCONCLUSIVE, "lost-exercise", cell, says, prop, now[0])
+            yield replace(trouble, exercise=parts[0].command if parts else "")
+
+
+def _summed(runs: Sequence[Result], prop: str) -> bool:
+    """Whether runs exercised a property together, under each planned kind of fault."""
+    one = sums.of_properties(runs)[prop]
+    return not one.open and not one.lacking()
 
 
 def _changed(results: Sequence[Result], baseline: Baseline) -> dict[str, str]:

@@ -20,7 +20,9 @@ from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.verdicts.evidence import Dist, Evidence
 from holdfast.harness.verdicts.former_keys import current
-from holdfast.harness.verdicts.judged import Judged, Judgement
+from holdfast.harness.verdicts.judged import Judged, Judgement, UnderKind
+from holdfast.harness.verdicts.left_unknown import Tried
+from holdfast.harness.verification.opportunities import DECIDERS, PATTERNS
 
 EXCLUSION = "mutual-exclusion"
 EFFICIENCY = "efficiency"
@@ -40,6 +42,8 @@ class Outcome:
     under   kind of fault, or kinds joined by "+" -> verdict under it; empty in results of older
             versions
     lacks   planned kinds under which it is promised and was not exercised -> reason
+    seen    kind of fault -> row of the table of opportunities -> those of the run
+    short   kinds under which it is UNKNOWN for lack of opportunities alone
     """
 
     verdict: Verdict
@@ -50,6 +54,8 @@ class Outcome:
     sentence: str = ""
     under: Mapping[str, Verdict] = field(default_factory=dict)
     lacks: Mapping[str, str] = field(default_factory=dict)
+    seen: Mapping[str, Mapping[str, Tried]] = field(default_factory=dict)
+    short: tuple[str, ...] = ()
 
     @property
     def exercised(self) -> bool:
@@ -72,6 +78,9 @@ class Result:
                kept the result
     duplicates number of grants that overlap another hold, by mutual-exclusion's findings
     grants     number of grants judged for it; 0 if it was not judged
+    remedy     the command that exercises what it left open, "" for none
+    checkers   fingerprint of the checkers that judged it; version: of a simulated system's code;
+               "" if unknown
     run        its directory, "" if only the command is kept
     exit_code  4 if it could not be executed: then `problems` has the reason
     """
@@ -95,6 +104,9 @@ class Result:
     purpose: str = ""
     duplicates: int = 0
     grants: int = 0
+    remedy: str = ""
+    checkers: str = ""
+    version: str = ""
 
     @property
     def cell(self) -> str:
@@ -168,7 +180,7 @@ def of_verdicts(judged: Judged, manifest: Manifest, *, key: str = "", run: str =
         exit_code=judged.exit_code,
         command=judged.command,
         effective=tuple(sorted({fault.do for fault in judged.faults if fault.effective})),
-        properties={row.property: _outcome(row) for row in judged.verdicts},
+        properties={row.property: _outcome(row, manifest) for row in judged.verdicts},
         measures=_measures(judged),
         problems=tuple(judged.problems),
         run=run,
@@ -176,10 +188,11 @@ def of_verdicts(judged: Judged, manifest: Manifest, *, key: str = "", run: str =
         purpose=manifest.promises.purpose,
         duplicates=sum(len(row.findings) for row in exclusion),
         grants=sum(int(row.exercised.get("grants", 0)) for row in exclusion),
+        remedy=judged.remedy,
     )
 
 
-def _outcome(row: Judgement) -> Outcome:
+def _outcome(row: Judgement, manifest: Manifest) -> Outcome:
     first = row.findings[0] if row.findings else None
     return Outcome(
         verdict=row.verdict,
@@ -190,7 +203,32 @@ def _outcome(row: Judgement) -> Outcome:
         sentence=first.sentence if first else "",
         under={kinds: one.verdict for kinds, one in row.under.items()},
         lacks=row.not_exercised() if row.verdict is not Verdict.VIOLATED else {},
+        seen={
+            kinds: _tried(one, anywhere=_anywhere(manifest, kinds))
+            for kinds, one in row.under.items()
+            if one.opportunities
+        },
+        short=tuple(kinds for kinds, one in row.under.items() if one.short),
     )
+
+
+def _anywhere(manifest: Manifest, kind: str) -> bool:
+    """Whether the plan leaves open which servers a kind of fault strikes."""
+    given = dict(manifest.plan.nemeses).get(kind)
+    return given is not None and not given.get("target")
+
+
+def _tried(under: UnderKind, *, anywhere: bool) -> dict[str, Tried]:
+    return {
+        one.row: Tried(
+            count=one.count,
+            sentence=one.sentence,
+            staged=one.staged,
+            nearest=one.nearest,
+            asked=anywhere and one.row in PATTERNS and PATTERNS[one.row].struck == DECIDERS,
+        )
+        for one in under.opportunities
+    }
 
 
 def _measures(judged: Judged) -> dict[str, float]:

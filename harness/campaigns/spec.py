@@ -32,7 +32,11 @@ PLAN_KEYS = (
 )  # fmt: skip
 STOP = "stop_below"
 """A rate: a cell needs no more runs once everything it exercised is violated or rarer than this."""
-ENTRY_KEYS = (*AXES, SCENARIOS, *PLAN_KEYS, "seeds", "first_seed", STOP, "swarm", "name")
+MORE = "more_seeds"
+"""How many further seeds a cell may run until its promises have their opportunities."""
+MORE_AT_MOST = 20
+"""Upper bound of the default of MORE, which is the number of seeds of the cell."""
+ENTRY_KEYS = (*AXES, SCENARIOS, *PLAN_KEYS, "seeds", "first_seed", STOP, MORE, "swarm", "name")
 DRAWN = ("workloads", "nemeses", SCENARIOS, *(key for key in PLAN_KEYS if key != "options"))
 """Keys that a swarm samples from the seed, and `require`: what a sampled run tests is not known."""
 _ABOVE = ("backend", "options", "require")
@@ -67,12 +71,20 @@ class Cell:
     """One combination. `plan` has the first seed; nodes 0: the system's default.
 
     stop_below   rate of violations below which it needs no more runs; 0: all seeds run
+    more_seeds   how many further seeds it may run while it lacks opportunities alone
     """
 
     plan: Plan
     swarm: bool
     seeds: Sequence[int]
     stop_below: float = 0.0
+    more_seeds: int = 0
+
+    @property
+    def further(self) -> Sequence[int]:
+        """The further seeds: those behind its largest."""
+        first = max(self.seeds, default=0) + 1
+        return range(first, first + self.more_seeds)
 
     @property
     def says(self) -> str:
@@ -96,10 +108,18 @@ class Campaign:
 
     def jobs(self, version: str) -> Iterator[Job]:
         """Every run: first seed of each cell, then second, so that a budget covers all cells."""
-        longest = max((len(cell.seeds) for cell in self.cells), default=0)
+        yield from self._jobs([cell.seeds for cell in self.cells], version)
+
+    def further_jobs(self, version: str) -> Iterator[Job]:
+        """The runs of the further seeds, in the same order; only cells that lack opportunities
+        carry them out."""
+        yield from self._jobs([cell.further for cell in self.cells], version)
+
+    def _jobs(self, seeds: Sequence[Sequence[int]], version: str) -> Iterator[Job]:
+        longest = max(map(len, seeds), default=0)
         for n, (number, cell) in itertools.product(range(longest), enumerate(self.cells)):
-            if n < len(cell.seeds):
-                plan = replace(cell.plan, seed=cell.seeds[n])
+            if n < len(seeds[number]):
+                plan = replace(cell.plan, seed=seeds[number][n])
                 yield Job(key=_key(plan, cell, version), cell=number, plan=plan, swarm=cell.swarm)
 
     @property
@@ -197,6 +217,7 @@ def _entry(row: Mapping[str, Json], place: str, reading: _Reading) -> list[Cell]
             reading.wrong(place, suggest(key, ENTRY_KEYS, "key"))
     seeds = _seeds(row, place, reading)
     stop_below = _rate(row.get(STOP, 0), place, reading)
+    more = _more(row, seeds, place, reading)
     if row.get("swarm") not in (None, True, False):
         reading.wrong(place, f"invalid swarm = {row['swarm']!r}: expected true or false")
     swarm = row.get("swarm") is True
@@ -207,7 +228,7 @@ def _entry(row: Mapping[str, Json], place: str, reading: _Reading) -> list[Cell]
         return []
     if SCENARIOS in row:
         cells = _scenes(row, seeds, place, reading)
-        return [replace(cell, stop_below=stop_below) for cell in cells]
+        return [replace(cell, stop_below=stop_below, more_seeds=more) for cell in cells]
     axes = [_axis(row, axis, place, reading) for axis in AXES]
     if not axes[0] and "systems" not in row:
         reading.wrong(place, 'missing systems, as in systems = ["reference"]')
@@ -217,8 +238,20 @@ def _entry(row: Mapping[str, Json], place: str, reading: _Reading) -> list[Cell]
     for combination in itertools.product(*axes):
         plan = _plan(base, dict(zip(AXES.values(), combination, strict=True)), place, reading)
         if plan is not None:
-            cells.append(Cell(plan=plan, swarm=swarm, seeds=seeds, stop_below=stop_below))
+            cell = Cell(plan=plan, swarm=swarm, seeds=seeds, stop_below=stop_below)
+            cells.append(replace(cell, more_seeds=more))
     return cells
+
+
+def _more(row: Mapping[str, Json], seeds: Sequence[int], place: str, reading: _Reading) -> int:
+    """Number of further seeds. By default none of a swarm, whose faults differ from run to run, and
+    none beside a list of seeds."""
+    listed = isinstance(row.get("seeds"), list) or row.get(SWARM) is True
+    more = row.get(MORE, 0 if listed else min(len(seeds), MORE_AT_MOST))
+    if _whole(more, 0):
+        return more
+    reading.wrong(place, f"invalid {MORE} = {more!r}: expected a number >= 0")
+    return 0
 
 
 def _rate(value: object, place: str, reading: _Reading) -> float:

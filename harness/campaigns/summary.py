@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, TypedDict
 
+from holdfast.harness.campaigns import sums
 from holdfast.harness.campaigns.results import Result, failed, table, worst_code
+from holdfast.harness.campaigns.sums import PropertySum
 from holdfast.harness.core.verdict import Verdict
+from holdfast.harness.verdicts.left_unknown import LeftUnknown, once
 
 SCHEMA = "holdfast-campaign-result/2"
 
@@ -26,8 +29,21 @@ class Failure(TypedDict):
     commands: list[str]
 
 
+class RowCount(TypedDict):
+    """Opportunities of one row of the table: the runs with at least one, and their number."""
+
+    runs: int
+    count: int
+    sentence: str
+
+
 class CellRow(TypedDict):
-    """One cell: its state in one word, numbers of runs, and runs per property."""
+    """One cell: its state in one word, numbers of runs, and runs per property.
+
+    opportunities   property -> kind of fault -> row of the table -> runs with at least one, and
+                    their number
+    left_unknown    what its runs together left unknown of its promises, each cause once
+    """
 
     cell: str
     word: str
@@ -38,12 +54,24 @@ class CellRow(TypedDict):
     broken: dict[str, int]
     limits: dict[str, int]
     unexercised: list[str]
+    opportunities: dict[str, dict[str, dict[str, RowCount]]]
+    left_unknown: list[dict[str, object]]
+
+
+class LeastTried(TypedDict):
+    """The promise that the fewest runs could have shown broken."""
+
+    property: str
+    fault: str
+    runs: int
+    opportunities: int
 
 
 class Summary(TypedDict):
     """A campaign as one JSON object.
 
     of: number of planned runs; not_run: cells without a run; results: rows of `results.table`
+    least_tried: the promise and kind of fault with opportunities in the fewest runs, their number
     """
 
     schema: str
@@ -53,24 +81,22 @@ class Summary(TypedDict):
     exit_code: int
     not_run: list[str]
     first_failure: Failure | None
+    least_tried: LeastTried | None
     cells: list[CellRow]
     results: list[dict[str, Any]]
 
 
 @dataclass(slots=True)
 class CellTally:
-    """One cell. verdicts: property -> verdict -> runs; promised: properties promised in any run.
-
-    lacks: (property, kind of fault) that a run did not exercise -> whether no run did
-    """
+    """One cell. verdicts: property -> verdict -> runs; sums: the same by kind of fault, with
+    opportunities."""
 
     says: str
     runs: int = 0
     failed: int = 0
     incomplete: int = 0
     verdicts: dict[str, Counter[str]] = field(default_factory=dict)
-    promised: set[str] = field(default_factory=set)
-    lacks: dict[tuple[str, str], bool] = field(default_factory=dict)
+    sums: dict[str, PropertySum] = field(default_factory=dict)
     broken: Counter[str] = field(default_factory=Counter)
     limits: Counter[str] = field(default_factory=Counter)
 
@@ -81,30 +107,26 @@ class CellTally:
         self.incomplete += bool(result.problems) and not failed(result)
         for prop, one in result.properties.items():
             self.verdicts.setdefault(prop, Counter())[str(one.verdict)] += 1
-            if one.promised:
-                self.promised.add(prop)
-            for kind in one.lacks:
-                self.lacks.setdefault((prop, kind), True)
-            for kind, verdict in one.under.items():
-                if verdict is not Verdict.UNKNOWN:
-                    self.lacks[prop, kind] = False
+            if not failed(result):
+                self.sums.setdefault(prop, PropertySum()).add(result, one)
             if one.verdict is Verdict.VIOLATED:
                 (self.broken if one.promised else self.limits)[prop] += 1
 
     def unexercised(self) -> list[str]:
-        """Promised properties that neither held nor were violated in any run; and the
+        """Promised properties that neither held nor were violated in all runs together; and the
         kinds of fault under which that is so, if not all of them."""
-        open_ = {
-            prop
-            for prop in self.promised
-            if not self.verdicts[prop]["HOLDS"] and not self.verdicts[prop]["VIOLATED"]
-        }
-        kinds = (
-            f"{prop} under {kind}"
-            for (prop, kind), never in self.lacks.items()
-            if never and prop in self.promised - open_
-        )
-        return sorted((*open_, *kinds))
+        found = list[str]()
+        for prop, one in self.sums.items():
+            if one.promised and one.open:
+                found.append(prop)
+            elif one.promised:
+                found += [f"{prop} under {kind}" for kind in one.lacking()]
+        return sorted(found)
+
+    def left_unknown(self) -> tuple[LeftUnknown, ...]:
+        """The same with causes and commands, each cause once."""
+        promised = {prop: one for prop, one in self.sums.items() if one.promised}
+        return once(part for prop, one in promised.items() for part in one.left_unknown(prop))
 
     def exit_code(self) -> int:
         """1 a promise was broken; 4 a run could not be executed; 3 a promise was not exercised."""
@@ -158,8 +180,22 @@ def summary(name: str, of: int, results: Sequence[Result], not_run: Sequence[str
         "exit_code": worst_code([*(cell.exit_code() for cell in cells), *(3 for _ in not_run)]),
         "not_run": list(not_run),
         "first_failure": first_failure(results),
+        "least_tried": _least_tried(results),
         "cells": [_cell_table(cell) for cell in cells],
         "results": [table(result) for result in results],
+    }
+
+
+def _least_tried(results: Sequence[Result]) -> LeastTried | None:
+    least = sums.least_tried(results)
+    if least is None:
+        return None
+    prop, fault, one = least
+    return {
+        "property": prop,
+        "fault": fault,
+        "runs": one.bounded,
+        "opportunities": one.opportunities,
     }
 
 
@@ -174,4 +210,19 @@ def _cell_table(cell: CellTally) -> CellRow:
         "broken": dict(cell.broken),
         "limits": dict(cell.limits),
         "unexercised": cell.unexercised(),
+        "opportunities": {
+            prop: told for prop, one in sorted(cell.sums.items()) if (told := _rows(one))
+        },
+        "left_unknown": [asdict(one) for one in cell.left_unknown()],
+    }
+
+
+def _rows(one: PropertySum) -> dict[str, dict[str, RowCount]]:
+    return {
+        fault: {
+            name: {"runs": row.runs, "count": row.count, "sentence": row.sentence}
+            for name, row in told.rows.items()
+        }
+        for fault, told in one.faults.items()
+        if told.rows
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from holdfast.harness.campaigns import sums
 from holdfast.harness.campaigns.results import Result, failed
 from holdfast.harness.core.statistics import clopper_pearson
 from holdfast.harness.core.verdict import Verdict
@@ -16,12 +17,21 @@ CONCLUSIVE = (BROKEN, LIMIT, HOLDS)
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Seen:
     """One run of a cell. at: when it was made, seconds since the epoch, 0 if unknown; id: its name,
-    or its directory."""
+    or its directory; opportunities: of its promises, None if it counted none."""
 
     state: str
     seed: int
     id: str = ""
     at: float = 0.0
+    opportunities: int | None = None
+
+    @property
+    def conclusive(self) -> bool:
+        """Whether it broke a promise, or would have shown a lock that breaks one: where
+        opportunities are counted, a run that kept all of what it exercised and had one."""
+        if self.state in (BROKEN, LIMIT) or self.opportunities is None:
+            return self.state in CONCLUSIVE
+        return self.opportunities > 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,7 +49,12 @@ class CellTrend:
     @property
     def judged(self) -> int:
         """Number of conclusive runs: those that broke a promise and those that kept all."""
-        return sum(one.state in CONCLUSIVE for one in self.seen)
+        return sum(one.conclusive for one in self.seen)
+
+    @property
+    def opportunities(self) -> int:
+        """Number of opportunities in all runs."""
+        return sum(one.opportunities or 0 for one in self.seen)
 
     @property
     def rate(self) -> tuple[float, float]:
@@ -75,7 +90,13 @@ def trends(runs: Iterable[tuple[Result, str, float]]) -> list[CellTrend]:
     then those with a run that could not be judged, then the others; within each by name."""
     cells: dict[str, list[Seen]] = {}
     for result, ident, at in runs:
-        one = Seen(state=state_of(result), seed=result.seed, id=ident, at=at)
+        one = Seen(
+            state=state_of(result),
+            seed=result.seed,
+            id=ident,
+            at=at,
+            opportunities=sums.opportunities(result),
+        )
         cells.setdefault(result.cell, []).append(one)
     made = [CellTrend(cell=cell, seen=tuple(seen)) for cell, seen in cells.items()]
     return sorted(made, key=_rank)

@@ -195,6 +195,7 @@ class Under:
     exercised  coverage counts under that kind
     findings   indices into the verdict's findings, of those under that kind
     seen       its opportunities, by the id of their row
+    short      UNKNOWN for lack of opportunities alone: those of other runs can make up for it
     """
 
     verdict: Verdict
@@ -202,6 +203,7 @@ class Under:
     exercised: Mapping[str, int] = field(default_factory=dict)
     findings: tuple[int, ...] = ()
     seen: Mapping[str, Seen] = field(default_factory=dict)
+    short: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

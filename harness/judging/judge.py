@@ -197,6 +197,7 @@ def _judgement(
                 exercised=dict(under.exercised),
                 findings=tuple(under.findings),
                 opportunities=opportunities.shown(case, under),
+                short=under.short,
             )
             for kinds, under in verdict.under.items()
         },

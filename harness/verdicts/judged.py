@@ -85,6 +85,7 @@ class UnderKind:
 
     asked   whether the plan has the kind; promised: whether the system promises it under it
     opportunities   of the rows that concern the kind, [] if the table has none for it
+    short   UNKNOWN for lack of opportunities alone: those of other runs can make up for it
     """
 
     verdict: Verdict
@@ -94,6 +95,11 @@ class UnderKind:
     exercised: Mapping[str, Number] = field(default_factory=dict)
     findings: tuple[int, ...] = ()
     opportunities: tuple[Opportunities, ...] = field(default=(), metadata=OMITTED)
+    short: bool = field(default=False, metadata=OMITTED)
+
+    def needed(self) -> list[Opportunities]:
+        """The rows that it needs: those that the run staged, else all."""
+        return [one for one in self.opportunities if one.staged] or list(self.opportunities)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -173,6 +179,8 @@ class Verified:
     properties   those of which every finding, or the legal order, was accepted
     unordered    those that hold and have no order that can be walked
     unverifiable those judged by a checker of the user, for which the verifier has no rules
+    opportunities number of rows of opportunities, per property and kind of fault, whose first
+                 witness was accepted
     why          reason why nothing was verified
     """
 
@@ -182,6 +190,7 @@ class Verified:
     unverifiable: tuple[str, ...] = ()
     properties: tuple[str, ...] = ()
     unordered: tuple[str, ...] = ()
+    opportunities: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -29,7 +29,8 @@ class Window(NamedTuple):
     """One observed fault of a run. cut, frozen, operated: when disks lost power, took no write, and
     when an operation was carried out; () where it was not measured, or had no effect. still: when
     monotonic clocks of its nodes may not have advanced; () for never. rejoined: when the former
-    leader of a forced failover became a replica, as `operated`."""
+    leader of a forced failover became a replica, as `operated`. leader: of the servers when it was
+    injected, where that was recorded."""
 
     from_ns: int
     to_ns: int
@@ -41,6 +42,9 @@ class Window(NamedTuple):
     operated: tuple[int, ...] = ()
     still: tuple[int, ...] = ()
     rejoined: tuple[int, ...] = ()
+    id: str = ""
+    effective: bool = False
+    leader: str = ""
 
 
 class ByAttempt:

@@ -23,6 +23,7 @@ from holdfast.harness.verification.clocks import Clocks
 from holdfast.harness.verification.conditions import Conditions, Row, job
 from holdfast.harness.verification.derived import Run, Window
 from holdfast.harness.verification.lengths import Lengths
+from holdfast.harness.verification.opportunities import PATTERNS, Opportunities, witnessed
 from holdfast.harness.verification.orders import FILE, Orders
 from holdfast.harness.verification.recorded_rows import (
     SAYS_WHY,
@@ -63,6 +64,8 @@ class Outcome(NamedTuple):
     whole  properties of which everything was accepted: every finding, or the order
     unverifiable   properties judged by checkers of the user, for which there are no rules
     unordered   properties that hold and could have an order, but have no verifiable one
+    opportunities   number of rows of opportunities whose first witness was accepted
+    unruled     the rows that have no rule
     """
 
     accepted: int
@@ -72,6 +75,8 @@ class Outcome(NamedTuple):
     whole: Sequence[str] = ()
     unordered: Sequence[str] = ()
     unverifiable: Sequence[str] = ()
+    opportunities: int = 0
+    unruled: Sequence[str] = ()
 
 
 class Verifier:
@@ -200,6 +205,8 @@ def verify(run: Run, verdicts: Mapping[str, Any], orders: bytes = b"") -> Outcom
     """Verify all certificates of a run. orders: the bytes of its file of orders."""
     verifier = Verifier(run)
     accepted, refused, bare, whole = 0, list[str](), 0, list[str]()
+    places = Opportunities(verifier.conditions, whole=verdicts.get("in_parts") is None)
+    tried, unruled = 0, dict[str, None]()
     walked = Orders(run, verifier.conditions, orders)
     users = tuple(
         str(row["property"])
@@ -220,6 +227,14 @@ def verify(run: Run, verdicts: Mapping[str, Any], orders: bytes = b"") -> Outcom
             accepted += not why
             about = f"{verdict['property']}, finding {n} ({finding['kind']})"
             refused += [f"{about}: {why}"] * bool(why)
+        for fault, entry in witnessed(verdict):
+            if entry["row"] not in PATTERNS:
+                unruled[str(entry["row"])] = None
+                continue
+            why = places.wrong(fault, entry)
+            tried += not why
+            about = f"{verdict['property']}, opportunity {entry['row']} under {fault}"
+            refused += [f"{about}: {why}"] * bool(why)
         if accepted > before[0] and bare == before[1]:
             whole.append(str(verdict["property"]))
     unordered = tuple(
@@ -228,7 +243,8 @@ def verify(run: Run, verdicts: Mapping[str, Any], orders: bytes = b"") -> Outcom
         if verdict["verdict"] == "HOLDS" and verdict["property"] in walked.properties
         if verdict.get("certificate") is None
     )
-    return Outcome(accepted, refused, bare, whole=whole, unordered=unordered, unverifiable=users)
+    told = Outcome(accepted, refused, bare, whole=whole, unordered=unordered, unverifiable=users)
+    return told._replace(opportunities=tried, unruled=tuple(unruled))
 
 
 def verdict_on(finding: Mapping[str, object], verifier: Verifier) -> str:
@@ -292,7 +308,7 @@ def _windows(
     for row in rows:
         steps.setdefault(row["id"], {})[row["event"]] = row
     found = []
-    for events in steps.values():
+    for ident, events in steps.items():
         injected, healed = events.get("injected"), events.get("healed")
         begun = injected or events.get("skipped") or events.get("failed")
         if begun is not None:
@@ -309,7 +325,9 @@ def _windows(
             do, since_ns = str(begun["do"]), min(int(begun.get("before_ns", from_ns)), from_ns)
             still = (since_ns, to_ns) if kind.stops_monotonic else ()
             times = (cut, frozen, operated, still, rejoined)
-            found.append(Window(from_ns, to_ns, do, nodes, kind, *times))
+            effective = injected is not None and bool((healed or {}).get("effective"))
+            about = (ident, effective, str(begun.get("leader") or ""))
+            found.append(Window(from_ns, to_ns, do, nodes, kind, *times, *about))
     return found
 
 

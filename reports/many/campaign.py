@@ -13,6 +13,7 @@ from holdfast.harness.core.statistics import none_in
 from holdfast.reports.many.page_frame import render, write
 from holdfast.reports.many.trend import trend_rows
 from holdfast.reports.text.formatting import count, percent, stopped
+from holdfast.reports.text.least_tried import least_tried
 
 RUNS_SHOWN = 2000
 MOST_SYSTEMS = 24
@@ -92,5 +93,8 @@ def bound(summary: Summary) -> str:
         left += f" Not run: {', '.join(summary['not_run'])}."
     if broken or not runs:
         return f"{broken} of {runs} runs broke a promise.{left}"
-    rate = percent(none_in(runs))
-    return f"0 of {runs} runs broke a promise (rate below {rate}, 95% confidence).{left}"
+    rate = f"rate below {percent(none_in(runs))}, 95% confidence"
+    least = summary["least_tried"]
+    if least is not None and least["runs"] < runs:
+        rate += least_tried(least["property"], least["fault"], least["runs"])
+    return f"0 of {runs} runs broke a promise ({rate}).{left}"

@@ -17,6 +17,11 @@ TEXTBOOK = (
     "no-stale-write",
 )
 """The properties that textbooks have a column for, in their order."""
+PARTITIONED = {
+    "safety under partition": ("mutual-exclusion", "partition"),
+    "liveness under partition": ("deadlock-freedom", "partition"),
+}
+"""Columns of one property under one kind of fault: what a lock gives up when it is cut apart."""
 CLAIMED, NOT_CLAIMED = "claimed", "not claimed"
 
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from holdfast.harness.campaigns.results import CALM, Outcome, Result, failed, planned, staged
+from holdfast.harness.campaigns.sums import FaultSum
 from holdfast.harness.core.fault_traits import BEFORE
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.statistics import clopper_pearson, none_in
@@ -42,7 +43,8 @@ class Square:
     """One cell of the matrix.
 
     enough                    number of runs from which on it is called held
-    held, violated, unknown   numbers of runs
+    sum                       the runs that count for its rate, and their opportunities
+    unknown                   number of runs that did not exercise it; runs: of all runs
     early                     runs with faults in which it was violated before the first: no rate,
                               because such a run counts under its faults if the property holds
     promised                  number of violated runs in which it was promised
@@ -51,11 +53,11 @@ class Square:
     """
 
     enough: int = ENOUGH
-    held: int = 0
-    violated: int = 0
+    sum: FaultSum = field(default_factory=FaultSum)
     unknown: int = 0
     early: int = 0
     promised: int = 0
+    runs: int = 0
     several: Counter[str] = field(default_factory=Counter)
     proof: dict[Verdict, list[Result]] = field(default_factory=dict)
 
@@ -64,21 +66,54 @@ class Square:
     ) -> None:
         """Count one run. kinds: those active together, joined by "+"."""
         violated, promised = verdict is Verdict.VIOLATED, one.promised
-        self.held += verdict is Verdict.HOLDS
-        self.violated += violated and not early
-        self.early += violated and early
+        self.runs += 1
+        if violated and early:
+            self.early += 1
+        else:
+            faults = kinds.split("+") if result.scenario else [kinds]
+            self.sum.add_as(result, one, verdict, faults)
         self.unknown += verdict is Verdict.UNKNOWN
         self.promised += promised and verdict is Verdict.VIOLATED
         if "+" in kinds:
             self.several[kinds] += 1
         self.proof.setdefault(verdict, []).append(result)
 
+    def include(self, other: Square) -> None:
+        """Add the counts of another square."""
+        self.sum = self.sum.plus(other.sum)
+        self.unknown += other.unknown
+        self.early += other.early
+        self.promised += other.promised
+        self.runs += other.runs
+        self.several += other.several
+        for verdict, runs in other.proof.items():
+            self.proof.setdefault(verdict, []).extend(runs)
+
+    @property
+    def held(self) -> int:
+        """Number of runs without a violation that count for the rate."""
+        return self.sum.bounded
+
+    @property
+    def violated(self) -> int:
+        """Number of violated runs."""
+        return self.sum.violated
+
+    @property
+    def judged(self) -> int:
+        """Number of runs of which `violated` is a share."""
+        return self.sum.judged
+
     @property
     def state(self) -> str:
-        """Violated if any run is; held if enough runs held, open if fewer; else not exercised."""
+        """Violated if any run is; held if enough runs held, open if fewer; else not exercised.
+
+        Where opportunities are counted, a run has held if it had one, and all runs together must
+        have one of each row; of faults that strike any servers, also of those that decide.
+        """
         if self.violated or self.early:
             return VIOLATED
-        if self.held:
+        if self.sum.verdict is Verdict.HOLDS and not self.sum.unstaged:
             return HELD if self.held >= self.enough else OPEN
         return NOT_EXERCISED
 
@@ -89,32 +124,50 @@ class Square:
         return self.proof.get(told.get(self.state, Verdict.HOLDS), [])
 
     def why(self, prop: str, fault: str) -> str:
-        """Why no run exercised it, by the first that says so; "" if one did."""
+        """Why no run exercised it, or not all runs together; "" if they did."""
         if self.state != NOT_EXERCISED:
             return ""
+        if rows := {**self.sum.missing, **self.sum.unstaged}:
+            return "; ".join(dict.fromkeys(row.nearest for row in rows.values()))
         told = (result.properties[prop] for result in self.evidence)
         reasons = (one.lacks.get(fault, "") or one.reason for one in told)
-        return next(filter(None, reasons), "")
+        return next(filter(None, reasons), self.sum.reason)
+
+    def exercise(self) -> str:
+        """The command that exercises a cell that is not; "" for none."""
+        if self.state != NOT_EXERCISED:
+            return ""
+        commands = (row.command for row in self.sum.missing.values())
+        return next(filter(None, commands), self.sum.command)
+
+    def tried(self) -> str:
+        """The opportunities of a cell in words, "" if the table has no rows for it."""
+        if not self.sum.opportunities:
+            return ""
+        return count(self.sum.opportunities, "opportunity", "opportunities")
 
     def says(self) -> str:
         """The number of violated runs of those that exercised the property, and the rate."""
-        judged = self.held + self.violated
+        judged = self.judged
         parts = []
         if self.violated:
             low, high = clopper_pearson(self.violated, judged)
             parts = [f"{self.violated} of {judged}: {percent(low)} to {percent(high)}"]
-        elif judged:
+        elif self.sum.verdict is Verdict.HOLDS and not self.sum.unstaged:
             parts = [f"0 of {judged}: below {percent(none_in(judged))}"]
         if self.early:
             parts.append(f"{count(self.early, 'run')} before the first fault")
         if parts:
-            return "; ".join(parts)
-        return f"0 of {count(self.unknown, 'run')}"
+            return "; ".join(filter(None, (*parts, self.tried())))
+        return f"0 of {count(self.runs, 'run')}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Matrix:
-    """squares: (system, property, fault) -> Square; left_out: runs that could not be executed"""
+    """squares: (system, property, fault) -> Square; left_out: runs that could not be executed
+
+    stale   the same for which there are only runs that earlier checkers judged -> their number
+    """
 
     systems: Sequence[str]
     properties: Sequence[str]
@@ -123,6 +176,7 @@ class Matrix:
     runs: int
     left_out: int
     speeds: Sequence[Speed] = ()
+    stale: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
 
     def states(self) -> Mapping[str, int]:
         """State -> number of cells. BELOW: held so often that the rate is below RARE; PROMISED:
@@ -138,12 +192,12 @@ class Matrix:
         return [
             prop
             for prop in self.properties
-            if any((system, prop, fault) in self.squares for fault in self.faults)
+            if any((system, prop, fault) in {**self.squares, **self.stale} for fault in self.faults)
         ]
 
     def columns(self, system: str) -> list[str]:
         """The faults that any run of a system has a column for."""
-        filed = {fault for name, _, fault in self.squares if name == system}
+        filed = {fault for name, _, fault in (*self.squares, *self.stale) if name == system}
         return [fault for fault in self.faults if fault in filed]
 
 
@@ -171,20 +225,32 @@ def matrix(results: Iterable[Result], simulated: Collection[str] = ()) -> Matrix
                 if result.problems and verdict is Verdict.HOLDS:
                     verdict = Verdict.UNKNOWN
                 square.add(result, verdict, one, kinds, early=fault == CALM and len(one.under) > 1)
-    found, known = {fault for _, _, fault in squares}, list(PROPERTIES)
+    made = of_squares(squares, runs, {}, scenes)
+    return replace(made, left_out=left_out, speeds=speeds(results, simulated))
+
+
+def of_squares(
+    squares: Mapping[tuple[str, str, str], Square],
+    runs: int,
+    stale: Mapping[tuple[str, str, str], int],
+    scenes: Collection[str] = (),
+) -> Matrix:
+    """The matrix of these squares. scenes: columns of scenarios."""
+    every, known = [*squares, *stale], list(PROPERTIES)
+    found = {fault for _, _, fault in every}
     middle = sorted(found - {*FIRST, SEVERAL}, key=lambda fault: (fault in scenes, fault))
     return Matrix(
-        systems=sorted({system for system, _, _ in squares}),
+        systems=sorted({system for system, _, _ in every}),
         properties=sorted(
-            {prop for _, prop, _ in squares},
+            {prop for _, prop, _ in every},
             # Those of the user last.
             key=lambda prop: (known.index(prop) if prop in known else len(known), prop),
         ),
         faults=[fault for fault in (*FIRST, *middle, SEVERAL) if fault in found],
         squares=squares,
         runs=runs,
-        left_out=left_out,
-        speeds=speeds(results, simulated),
+        left_out=0,
+        stale=stale,
     )
 
 
@@ -231,6 +297,10 @@ def table(found: Matrix) -> dict[str, Any]:
             for fault in found.faults
             if (system, prop, fault) in found.squares
         ],
+        "stale": [
+            {"system": system, "property": prop, "fault": fault, "runs": runs}
+            for (system, prop, fault), runs in sorted(found.stale.items())
+        ],
         "speeds": speed_table(found.speeds),
         "claims": {
             system: {"claim": told.claim, "mechanism": told.mechanism, "caveat": told.caveat}
@@ -241,8 +311,7 @@ def table(found: Matrix) -> dict[str, Any]:
 
 
 def _square_table(system: str, prop: str, fault: str, square: Square) -> dict[str, Json]:
-    judged = square.held + square.violated
-    low, high = clopper_pearson(square.violated, judged)
+    low, high = clopper_pearson(square.violated, square.judged)
     return {
         "system": system,
         "property": prop,
@@ -257,6 +326,11 @@ def _square_table(system: str, prop: str, fault: str, square: Square) -> dict[st
         "rate_high": high,
         "says": square.says(),
         "not_exercised_because": square.why(prop, fault),
+        "exercise": square.exercise(),
+        "opportunities": {
+            name: {"runs": row.runs, "count": row.count, "sentence": row.sentence}
+            for name, row in square.sum.rows.items()
+        },
         "several": dict(square.several),
         "evidence": [
             {"run": result.run, "key": result.key, "command": result.command}

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from holdfast.harness.campaigns.results import Result
 from holdfast.harness.core.statistics import none_in
+from holdfast.harness.verdicts.left_unknown import LeftUnknown, once
 from holdfast.reports.many import textbook
 from holdfast.reports.many.cell_claims import cell_claim
 from holdfast.reports.many.claims import claim_of
@@ -73,13 +74,13 @@ def _text(square: Square | None) -> Text:
     if square is None:
         return Text("")
     limit = square.state == VIOLATED and not square.promised
-    judged = square.held + square.violated
+    judged = square.judged
     text = f"{_sign(square)} {square.violated}/{judged}"
     text += f" and {square.early} early" if square.early else ""
     if square.state in (HELD, OPEN):
         text += f" <{percent(none_in(judged))}"
     elif square.state == NOT_EXERCISED:
-        text = f"{SIGNS[square.state]} 0 of {square.unknown}"
+        text = f"{SIGNS[square.state]} 0 of {square.runs}"
     return Text(text, style=LIMIT_STYLE if limit else STYLES[square.state])
 
 
@@ -108,7 +109,7 @@ def _legend(found: Matrix) -> str:
 def markdown(found: Matrix) -> str:
     """A Markdown table per system, with the commands that reproduce its violations below."""
     lines = ["# System x property x fault", "", _legend(found)]
-    lines += [*_overview(found), *_textbook(found)]
+    lines += [*_heat_map(found), *_overview(found), *_textbook(found)]
     for system in found.systems:
         lines += ["", f"## {_escaped(system)}", ""]
         claim = claim_of(system)
@@ -125,7 +126,9 @@ def markdown(found: Matrix) -> str:
             cells = []
             for fault in columns:
                 square = found.squares.get((system, prop, fault))
-                cells.append("" if square is None else _marked(square, system, prop, fault))
+                stale = found.stale.get((system, prop, fault), 0)
+                old = f"stale: {count(stale, 'run')} judged by earlier checkers" if stale else ""
+                cells.append(old if square is None else _marked(square, system, prop, fault))
                 if square is not None and square.state == VIOLATED:
                     proofs.append(_proof(prop, fault, square.evidence[0]))
             lines.append(f"| {prop} | {' | '.join(cells)} |")
@@ -142,6 +145,37 @@ def markdown(found: Matrix) -> str:
     return "\n".join(lines) + "\n"
 
 
+SAFETY = ("mutual-exclusion", "token-order")
+"""The properties of the heat map: those that the lock service alone keeps."""
+HEAT = {"x": "🟥", "!": "🟧", "?": "⬜", "o": "🟦", "+": "🟩"}
+"""Sign of a cell -> its colour in the heat map, the worst first."""
+
+
+def _heat_map(found: Matrix) -> list[str]:
+    """Locks x faults: the worst state of the properties of SAFETY."""
+    if not found.systems:
+        return []
+    lines = [
+        "",
+        f"The worst state of {' and '.join(SAFETY)} per lock and fault: 🟥 violated though"
+        " promised, 🟧 violated and never promised, ⬜ not exercised, 🟦 open: held in too few"
+        " runs, 🟩 held.",
+        "",
+        f"| lock | {' | '.join(map(_escaped, found.faults))} |",
+        "| --- |" + " :---: |" * len(found.faults),
+    ]
+    for system in found.systems:
+        cells = [_heat(found, system, fault) for fault in found.faults]
+        lines.append(f"| {_escaped(system)} | {' | '.join(cells)} |")
+    return lines
+
+
+def _heat(found: Matrix, system: str, fault: str) -> str:
+    squares = [found.squares.get((system, prop, fault)) for prop in SAFETY]
+    signs = {_sign(square) for square in squares if square is not None}
+    return next((HEAT[sign] for sign in HEAT if sign in signs), "")
+
+
 def _overview(found: Matrix) -> list[str]:
     """How many properties of each lock held, were violated and were not exercised per fault."""
     if not found.systems:
@@ -152,10 +186,12 @@ def _overview(found: Matrix) -> list[str]:
         f"{count(len(found.squares), 'cell')}: {of.get(HELD, 0)} held, {of[BELOW]} of them with a"
         f" rate below {percent(RARE)}; {of.get(OPEN, 0)} open: held, in too few runs;"
         f" {of.get(VIOLATED, 0)} violated, {of[PROMISED]} of them though promised;"
-        f" {of.get(NOT_EXERCISED, 0)} not exercised.",
+        f" {of.get(NOT_EXERCISED, 0)} not exercised"
+        + (f"; {len(found.stale)} stale: judged by earlier checkers only." if found.stale else "."),
         "",
         "Per lock and fault the number of properties that held (+), are open (o), were violated"
-        " though promised (x), were violated and never promised (!), were not exercised (?):",
+        " though promised (x), were violated and never promised (!), were not exercised (?)"
+        + (", are stale (s):" if found.stale else ":"),
         "",
         f"| lock | {' | '.join(map(_escaped, found.faults))} |",
         "| --- |" + " --- |" * len(found.faults),
@@ -169,19 +205,28 @@ def _overview(found: Matrix) -> list[str]:
 def _counted(found: Matrix, system: str, fault: str) -> str:
     squares = [found.squares.get((system, prop, fault)) for prop in found.properties]
     signs = Counter(_sign(square) for square in squares if square is not None)
-    return " ".join(f"{signs[sign]}{sign}" for sign in "+ox!?" if signs[sign])
+    signs["s"] = sum((system, prop, fault) in found.stale for prop in found.properties)
+    return " ".join(f"{signs[sign]}{sign}" for sign in "+ox!?s" if signs[sign])
 
 
 def _unseen(found: Matrix, system: str) -> list[str]:
-    """The cells of a lock that no run exercised, with the reason; those with the same together."""
-    faults: dict[tuple[str, str], list[str]] = {}
+    """The cells of a lock that its runs did not exercise, each cause once; where an opportunity
+    was missing, the command that makes one."""
+    parts = []
     for prop, fault in itertools.product(found.rows(system), found.columns(system)):
         square = found.squares.get((system, prop, fault))
         if square is not None and square.state == NOT_EXERCISED:
-            faults.setdefault((prop, square.why(prop, fault)), []).append(fault)
+            cause, rows = square.why(prop, fault), tuple(square.sum.missing)
+            command = square.exercise() if rows else ""
+            parts.append(
+                LeftUnknown(
+                    properties=(prop,), faults=(fault,), cause=cause, rows=rows, command=command
+                )
+            )
     return [
-        f"- {prop}, {', '.join(map(_escaped, under))}: {_escaped(why)}"
-        for (prop, why), under in faults.items()
+        f"- {', '.join(one.properties)}, {', '.join(map(_escaped, one.faults))}:"
+        f" {_escaped(one.cause)}{one.command and f' {_code(one.command)}'}"
+        for one in once(parts)
     ]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.verdict import PROPERTIES
-from holdfast.reports.many.cell_claims import CLAIMED, TEXTBOOK, CellClaim, cell_claim
+from holdfast.reports.many.cell_claims import CLAIMED, PARTITIONED, TEXTBOOK, CellClaim, cell_claim
 from holdfast.reports.many.matrix import HELD, NOT_EXERCISED, OPEN, VIOLATED, Matrix
 
 NOT_JUDGED = "not judged"
@@ -70,13 +70,14 @@ class Entry:
 
 def columns(found: Matrix) -> Sequence[str]:
     """Those of the textbooks' properties, all of them: what no run judged is a gap to see."""
-    return [prop for prop in TEXTBOOK if prop in PROPERTIES]
+    return [*(prop for prop in TEXTBOOK if prop in PROPERTIES), *PARTITIONED]
 
 
-def entry(found: Matrix, system: str, prop: str) -> Entry:
-    """The cell of a lock and a property."""
+def entry(found: Matrix, system: str, column: str) -> Entry:
+    """The cell of a lock and a column."""
+    prop, only = PARTITIONED.get(column, (column, ""))
     by_state: dict[str, list[str]] = {}
-    for fault in found.faults:
+    for fault in [only] if only else found.faults:
         square = found.squares.get((system, prop, fault))
         if square is not None:
             by_state.setdefault(square.state, []).append(fault)

@@ -39,6 +39,7 @@ def _row(trend: CellTrend, number: int) -> dict[str, object]:
         "cell": trend.cell,
         "runs": len(trend.seen),
         "judged": trend.judged,
+        "opportunities": trend.opportunities,
         "failed": failed,
         "broken": len(broken),
         "rate": rate,

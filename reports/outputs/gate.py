@@ -8,11 +8,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+from holdfast.harness.campaigns import sums
 from holdfast.harness.campaigns.gate import FAILED, PASSED, WORDS, Trouble, exit_code
 from holdfast.harness.campaigns.results import Result, failed
 from holdfast.harness.core.statistics import none_in
 from holdfast.harness.core.verdict import Verdict
+from holdfast.harness.verdicts.left_unknown import EXERCISE
 from holdfast.reports.text.formatting import count, percent, plain, stopped
+from holdfast.reports.text.least_tried import least_tried
 
 ANNOTATIONS = 10
 """Maximum number of annotations that GitHub shows per step."""
@@ -46,7 +49,12 @@ def headline(troubles: Sequence[Trouble], results: Sequence[Result]) -> str:
         problems = count(sum(t.code != PASSED for t in troubles), "problem")
         return f"gate {WORDS[code]}: {problems} in {count(runs, 'run')}"
     rate = f"failure rate below {percent(none_in(runs))}, 95% confidence"
-    return f"gate {WORDS[code]}: 0 of {count(runs, 'run')} broke a promise ({rate})"
+    says = f"gate {WORDS[code]}: 0 of {count(runs, 'run')} broke a promise ({rate}"
+    least = sums.least_tried(results)
+    if least is None or least[2].bounded >= runs:
+        return f"{says})"
+    prop, fault, one = least
+    return f"{says}{least_tried(prop, fault, one.bounded)})"
 
 
 def terminal(troubles: Sequence[Trouble], results: Sequence[Result]) -> str:
@@ -58,9 +66,17 @@ def terminal(troubles: Sequence[Trouble], results: Sequence[Result]) -> str:
         lines.append(f"{words(one.kind)}: {plain(one.cell, 200)}:{prop} {says}")
         if one.code != PASSED and one.result is not None:
             lines += [f"  report: {plain(one.result.run)}/report.html"] if one.result.run else []
-            lines.append(f"  again: {plain(one.result.command, 1200)}")
+            lines += [line for line in commands(one) if line not in lines]
     lines += few_runs(troubles, results)
     return "\n".join([*lines, headline(troubles, results)])
+
+
+def commands(trouble: Trouble) -> list[str]:
+    """The command for a problem: the one that exercises what was not, else the one that repeats
+    its run."""
+    if trouble.exercise:
+        return [f"  {EXERCISE}: {plain(trouble.exercise, 1200)}"]
+    return [f"  again: {plain(trouble.result.command, 1200)}"] if trouble.result else []
 
 
 def few_runs(troubles: Sequence[Trouble], results: Sequence[Result]) -> list[str]:
@@ -119,7 +135,7 @@ def _case(group: ET.Element, name: str, troubles: Sequence[Trouble]) -> None:
     tag = "failure" if first.code == FAILED else "error"
     part = ET.SubElement(case, tag, type=first.kind, message=plain(first.sentence, 600))
     lines = [f"{words(one.kind)}: {plain(one.sentence, TEXT_LIMIT)}" for one in troubles]
-    lines += [f"again: {plain(one.result.command, 1200)}" for one in troubles if one.result]
+    lines += [line.strip() for one in troubles for line in commands(one)]
     part.text = "\n".join(lines)
 
 
@@ -156,10 +172,12 @@ def step_summary(troubles: Sequence[Trouble], results: Sequence[Result]) -> str:
             row = (words(one.kind), one.cell, one.property, one.sentence)
             lines.append(f"| {' | '.join(_cell(part) for part in row)} |")
         lines.append("")
-    commands = dict.fromkeys(
-        one.result.command for one in troubles if one.code != PASSED and one.result is not None
+    again = dict.fromkeys(
+        one.exercise or one.result.command
+        for one in troubles
+        if one.code != PASSED and one.result is not None
     )
-    lines += [f"    {plain(command, 1200)}" for command in commands]
+    lines += [f"    {plain(command, 1200)}" for command in again]
     lines += ["", *_table(results)]
     text = "\n".join(lines) + "\n"
     whole = text.encode()

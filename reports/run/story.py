@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from holdfast.harness.core.verdict import PROPERTIES, Verdict
 from holdfast.harness.verdicts.judged import Judged, Judgement, Outcome, Shown
+from holdfast.harness.verdicts.left_unknown import of_run
 from holdfast.reports.run.coverage_advice import advices
 from holdfast.reports.run.finding_kinds import CAUSES, kind
 from holdfast.reports.text.formatting import count, listed, plain, seconds, stopped
@@ -270,14 +271,13 @@ def by_kind(run: Judged) -> list[str]:
 def left_open(run: Judged) -> list[str]:
     """Per reason why some properties were not tested, the reason and, unless the run has one
     command for all, what to do about it; then those not tested under some kinds of fault."""
-    by_reason: dict[str, list[Judgement]] = {}
-    for one in _those(run, Verdict.UNKNOWN):
-        reason = plain(one.reason).rstrip(".") or "no reason recorded"
-        by_reason.setdefault(reason, []).append(one)
+    untested = [one.property for one in _those(run, Verdict.UNKNOWN)]
+    alone = replace(run, verdicts=tuple(_those(run, Verdict.UNKNOWN)))
+    parts = sorted(of_run(alone), key=lambda one: untested.index(one.properties[0]))
     return [
-        f"{_capital(_names(judged))}: not tested. {_capital(reason)}."
-        + ("" if run.remedy else f" What to do: {' '.join(advices([reason]))}")
-        for reason, judged in by_reason.items()
+        plain(one.sentence)
+        + ("" if run.remedy else f" What to do: {' '.join(advices([one.cause]))}")
+        for one in parts
     ] + by_kind(run)
 
 

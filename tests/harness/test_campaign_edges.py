@@ -50,7 +50,8 @@ def test_a_problem_is_told_with_its_run_and_command() -> None:
     assert (told["exit_code"], told["outcome"], told["runs"]) == (1, "FAILED", 1)
     assert told["troubles"] == [
         {"code": 1, "kind": "violation", "cell": CELL, "property": MUTEX, "run": "runs/2",
-         "sentence": "violated in 1 of 1 runs, first with seed 2: two held", "command": "run 2"},
+         "sentence": "violated in 1 of 1 runs, first with seed 2: two held", "command": "run 2",
+         "exercise": ""},
     ]  # fmt: skip
     empty: Any = table(alone([], (), TODAY), [])
     (nothing,) = empty["troubles"]

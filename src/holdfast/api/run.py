@@ -25,7 +25,8 @@ from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.runs import files, journal
 from holdfast.harness.runs.directory import RunDir
 from holdfast.harness.runs.journal import FaultRow, Mark
-from holdfast.harness.verdicts.judged import Judged
+from holdfast.harness.verdicts.judged import Judged, Opportunities
+from holdfast.harness.verdicts.left_unknown import LeftUnknown, of_run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -138,6 +139,27 @@ class Run:
     def verdicts(self) -> dict[str, Verdict]:
         """Property -> its verdict, promised or not."""
         return {row.property: row.verdict for row in self._judged.verdicts}
+
+    @property
+    def unknown(self) -> tuple[LeftUnknown, ...]:
+        """What it left unknown, each cause once: `properties`, `faults` (kinds of fault), `cause`
+        (the nearest miss in numbers), `rows` of the table of opportunities and what one is
+        (`wanted`), and `command`, which exercises it; str() is the whole as sentences."""
+        return of_run(self._judged)
+
+    @property
+    def opportunities(self) -> dict[str, dict[str, tuple[Opportunities, ...]]]:
+        """Property -> kind of fault -> how often a lock with a typical defect would have been seen,
+        one entry per defect: `count`, `sentence`, `witnesses` of the first, or `nearest` miss."""
+        return {
+            row.property: counted
+            for row in self._judged.verdicts
+            if (
+                counted := {
+                    kind: one.opportunities for kind, one in row.under.items() if one.opportunities
+                }
+            )
+        }
 
     def properties(self) -> DataFrame:
         """One row per property: verdict, promised, severity, reason, number of findings, and a

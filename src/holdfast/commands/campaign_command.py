@@ -9,14 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import click
+import msgspec
 
 from holdfast.commands.options import Command, Whole, span
 from holdfast.engine import campaign_progress, campaign_runner, shrinker
 from holdfast.harness.campaigns.spec import Campaign, read
-from holdfast.harness.campaigns.summary import Failure, Summary
+from holdfast.harness.campaigns.summary import CellRow, Failure, Summary
 from holdfast.harness.core import toml
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
+from holdfast.harness.verdicts.left_unknown import EXERCISE, LeftUnknown
 from holdfast.planning import prepare
 from holdfast.reports.many.campaign import bound, headline
 from holdfast.reports.text.formatting import count, plain
@@ -130,6 +132,15 @@ def _put_aside(folder: Path) -> None:
     folder.rename(f"{folder}.{free}")
 
 
+def _show_unknown(cell: CellRow) -> None:
+    """What the runs of a cell together left unknown, each cause once, and the command for it."""
+    parts = msgspec.convert(cell["left_unknown"], type=list[LeftUnknown])
+    for part in parts:
+        say(f"{plain(cell['cell'], 200)}: {plain(part.sentence, 600)}")
+    for command in dict.fromkeys(part.command for part in parts if part.command):
+        click.echo(f"  {EXERCISE}: {plain(command, 1200)}")
+
+
 def _show(told: Summary, folder: Path) -> None:
     rows = []
     for cell in told["cells"]:
@@ -148,6 +159,8 @@ def _show(told: Summary, folder: Path) -> None:
         say(f"first failure: {failure['property']}: {plain(failure['sentence'], 600)}")
         for again in failure["commands"]:
             click.echo(f"  again: {again}")
+    for cell in told["cells"]:
+        _show_unknown(cell)
     say(f"{headline(told)}: {bound(told)}")
     click.echo(f"index   {folder / 'index.html'}")
     click.echo(f"matrix  {folder / 'matrix.html'}")

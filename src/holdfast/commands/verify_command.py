@@ -19,10 +19,10 @@ from holdfast.reports.text.layout import say
 @click.argument("path", type=click.Path(path_type=Path), metavar="RUN")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(path: Path, as_json: bool) -> int:
-    """Check the certificate of every verdict against the recorded rows.
+    """Check every certificate, and the witnesses of opportunities, against the recorded rows.
 
     The verifier decodes the rows itself and shares no code with the checkers. Exit code 0: all
-    certificates accepted; 4: one refused; 2: the run cannot be read.
+    accepted; 4: one refused; 2: the run cannot be read.
     """
     outcome = verify_run(path.resolve())
     if as_json:
@@ -34,6 +34,10 @@ def command(path: Path, as_json: bool) -> int:
         say(f"nothing was verified: {outcome.why}")
     told = f"{outcome.accepted} certificates accepted, {len(outcome.refused)} refused"
     say(f"{told}; {outcome.bare} findings have none" if outcome.bare else told)
+    if outcome.opportunities:
+        say(f"the first witnesses of {outcome.opportunities} kinds of opportunity accepted")
+    if outcome.unruled:
+        say(f"opportunities that no rule verifies: {', '.join(outcome.unruled)}")
     if outcome.unordered:
         names = ", ".join(name.replace("-", " ") for name in outcome.unordered)
         say(f"{len(outcome.unordered)} properties hold without an order to verify: {names}")

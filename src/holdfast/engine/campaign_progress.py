@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from holdfast.engine import campaign_runner
 from holdfast.harness.campaigns import journal
 from holdfast.harness.campaigns.results import Result, failed
 from holdfast.harness.campaigns.spec import Campaign, Job
-from holdfast.harness.campaigns.stopping import Decided
+from holdfast.harness.campaigns.stopping import Decided, Lacking
 from holdfast.harness.campaigns.summary import Summary, first_failure, summary, tally
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.runs import directory
@@ -59,36 +59,38 @@ def carry_out(
     campaign: Campaign, jobs: Sequence[Job], folder: Path, processes: int, scheduler: str
 ) -> Summary:
     """Execute the remaining runs and write the pages; returns the summary of all runs."""
+    further = list(campaign.further_jobs(version(campaign)))
     path = folder / campaign_runner.JOURNAL
     with journal.Journal(path) as open_journal:
-        planned = {"schema": campaign_runner.PLANNED_SCHEMA, "keys": [job.key for job in jobs]}
+        keys = [job.key for job in (*jobs, *further)]
+        planned = {"schema": campaign_runner.PLANNED_SCHEMA, "keys": keys}
         directory.write_json(folder / campaign_runner.PLANNED, planned)
         before = journal.done(path)
         done = {key: one for key, one in before.items() if one.exit_code != 4}
         campaign_runner.clear(folder)
-        left = [job for job in jobs if job.key not in done]
-        mine = len(jobs) - len(left)
-        if campaign.runs:
-            left = left[: max(0, campaign.runs - mine)]
-        cell_of = {job.key: job.cell for job in jobs}
-        decided = Decided(cell.stop_below for cell in campaign.cells)
-        for key in cell_of.keys() & done.keys():
-            decided.add(cell_of[key], done[key])
+        known = Known(campaign, (*jobs, *further))
+        known.add(done[key] for key in keys if key in done)
+        left = _within(campaign, known, [job for job in jobs if job.key not in done])
         shown = Shown(len(jobs), [done[job.key] for job in jobs if job.key in done])
         shown.start(campaign.name, folder, len(left))
-        try:
+        enough = campaign_runner.deadline(campaign.time_ns)
+
+        def execute(batch: Sequence[Job]) -> None:
             for found in campaign_runner.carry_out(
-                left,
-                folder,
-                processes,
-                scheduler,
-                campaign_runner.deadline(campaign.time_ns),
-                decided,
+                batch, folder, processes, scheduler, enough, known.decided
             ):
                 open_journal.add(found)
-                for result in found:
-                    decided.add(cell_of[result.key], result)
+                known.add(found)
                 shown.add(found)
+
+        try:
+            execute(left)
+            if not known.stopped(jobs):
+                for batch in _rounds(campaign, known, further, processes):
+                    if enough():
+                        break
+                    shown.more(len(batch))
+                    execute(batch)
         except KeyboardInterrupt as stop:
             raise KeyboardInterrupt(
                 f"interrupted: {shown.finished()} runs are kept in {folder}; the same command"
@@ -96,17 +98,73 @@ def carry_out(
             ) from stop
         finally:
             shown.close()
-            told = _finish(campaign, jobs, folder, decided)
+            told = _finish(campaign, jobs, further, folder, known.decided)
     return told
 
 
-def _finish(campaign: Campaign, jobs: Sequence[Job], folder: Path, decided: Decided) -> Summary:
+class Known:
+    """What the finished runs of a campaign say about its cells."""
+
+    def __init__(self, campaign: Campaign, jobs: Sequence[Job]) -> None:
+        self._cell_of = {job.key: job.cell for job in jobs}
+        self._done = set[str]()
+        self.decided = Decided(cell.stop_below for cell in campaign.cells)
+        self.lacking = Lacking(len(campaign.cells))
+
+    def add(self, results: Iterable[Result]) -> None:
+        """Count finished runs."""
+        for result in results:
+            self._done.add(result.key)
+            self.decided.add(self._cell_of[result.key], result)
+            self.lacking.add(self._cell_of[result.key], result)
+
+    def __len__(self) -> int:
+        return len(self._done)
+
+    def __contains__(self, job: Job) -> bool:
+        return job.key in self._done
+
+    def stopped(self, jobs: Sequence[Job]) -> bool:
+        """Whether the campaign ended before its planned runs did, by its budget."""
+        return any(job not in self and not self.decided(job.cell) for job in jobs)
+
+
+def _within(campaign: Campaign, known: Known, jobs: Sequence[Job]) -> Sequence[Job]:
+    """As many of these runs as the budget allows."""
+    return jobs[: max(0, campaign.runs - len(known))] if campaign.runs else jobs
+
+
+def _rounds(
+    campaign: Campaign, known: Known, further: Sequence[Job], processes: int
+) -> Iterator[Sequence[Job]]:
+    """Further runs, a few of each cell that lacks opportunities by then, until none does."""
+    left = [job for job in further if job not in known]
+    while True:
+        left = [job for job in left if job not in known and known.lacking(job.cell)]
+        cells = {job.cell for job in left}
+        batch = _within(campaign, known, left[: max(len(cells), processes)])
+        if not batch:
+            return
+        yield batch
+        keys = {job.key for job in batch}
+        left = [job for job in left if job.key not in keys]
+
+
+def _finish(
+    campaign: Campaign,
+    jobs: Sequence[Job],
+    further: Sequence[Job],
+    folder: Path,
+    decided: Decided,
+) -> Summary:
     """campaign.json, index.html and matrix.html from the journal."""
     noted = journal.done(folder / campaign_runner.JOURNAL)
-    found = [noted[job.key] for job in jobs if job.key in noted]
-    seen = {job.cell for job in jobs if job.key in noted}
+    every = (*jobs, *further)
+    found = [noted[job.key] for job in every if job.key in noted]
+    seen = {job.cell for job in every if job.key in noted}
     not_run = [cell.says for n, cell in enumerate(campaign.cells) if n not in seen]
     needed = sum(job.key in noted or not decided(job.cell) for job in jobs)
+    needed += sum(job.key in noted for job in further)
     told = summary(campaign.name, needed, found, not_run)
     directory.write_json(folder / "campaign.json", told)
     index(folder, told)
@@ -146,6 +204,10 @@ class Shown:
         """Print what will be run."""
         earlier = f", {len(self._done)} already done" if self._done else ""
         click.echo(f"campaign {name}: {left} of {self._of} runs{earlier}; in {folder}", err=True)
+
+    def more(self, runs: int) -> None:
+        """Add further runs to those that are planned."""
+        self._of += runs
 
     def add(self, found: Sequence[Result]) -> None:
         """Add finished runs."""

@@ -37,7 +37,7 @@ from holdfast.harness.core.errors import EnvironmentFailed, HoldfastError, Usage
 from holdfast.harness.core.loading import load
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.runs import inherited_signals, registry
-from holdfast.planning import prepare
+from holdfast.planning import fingerprints, prepare
 from holdfast.planning.lazy_holders import with_lazy_holders
 from holdfast.planning.resolve import Prepared, system_options
 
@@ -91,6 +91,11 @@ def _one(job: Job, folder: Path, *, archive: bool) -> Done:
         result, made = act(job, prepared, again, folder)
     except HoldfastError as error:
         return Done(result=_failed(job, plan, again, str(error)))
+    result = replace(
+        result,
+        checkers=fingerprints.checkers(),
+        version=fingerprints.system(plan.system, plan.backend),
+    )
     if made is None:
         return Done(result=result)
     kept = folder / RUNS / job.key

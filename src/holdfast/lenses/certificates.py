@@ -40,6 +40,7 @@ class Certificates:
             unverifiable=tuple(outcome.unverifiable),
             properties=tuple(outcome.whole),
             unordered=tuple(outcome.unordered),
+            opportunities=outcome.opportunities,
         )
         return replace(judged, verified=verified)
 

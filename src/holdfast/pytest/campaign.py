@@ -31,7 +31,7 @@ from holdfast.harness.plans.plan import OWN
 from holdfast.harness.runs.directory import RunDir
 from holdfast.planning import prepare
 from holdfast.pytest.plugin import NOTE
-from holdfast.reports.outputs.gate import headline, words
+from holdfast.reports.outputs.gate import commands, headline, words
 from holdfast.reports.run.story import story
 from holdfast.scenarios import staging
 
@@ -178,5 +178,5 @@ def _text(troubles: Sequence[Trouble], results: Sequence[Result], folder: Path) 
             verdicts = stored(RunDir(Path(result.run)))
             lines += [f"  {sentence}" for sentence in story(verdicts)]
             lines.append(f"  report: {result.run}/report.html")
-        lines.append(f"  again: {result.command}")
+        lines += [line for line in commands(trouble) if line not in lines]
     return "\n".join([*lines, "", f"campaign: {folder / 'index.html'}"])

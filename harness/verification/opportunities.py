@@ -1,0 +1,304 @@
+"""Accepts or refuses the witnesses of opportunities.
+
+An opportunity is a place in a run at which a lock with a typical defect would have been seen. A row
+of the table has one of three patterns, which are derived again here from the recorded rows, one
+attempt at a time, without code of the checkers. A pattern is about two acquires and one fault that
+struck servers.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from holdfast.harness.verification.conditions import Conditions, Row
+from holdfast.harness.verification.derived import FAIL, INF, INFO, INVOKED, NOT_OWNER, OK, Window
+from holdfast.harness.verification.recorded_rows import ASKS
+from holdfast.harness.verification.rule import OPS, STATUSES
+
+RENEW, RELEASE, BEAT = OPS["renew"], OPS["release"], OPS["heartbeat"]
+OP_NAMES = {number: name for name, number in OPS.items()}
+STATUS_NAMES = {number: name for name, number in STATUSES.items()}
+Told = Mapping[str, Any]
+"""An object of verdicts.json."""
+DECIDERS, LEADER, MINORITY = "deciders", "leader", "minority"
+
+
+class Pattern(NamedTuple):
+    """What a row of the table is: its two roles, the servers that the fault struck, the pattern.
+
+    new_ns   the grant of the first role became known in this time before the fault, which has to
+             lose what was not synced
+    """
+
+    roles: tuple[str, str]
+    struck: str
+    shows: Callable[[Opportunities, Row, Row, Window], str]
+    new_ns: int = INF
+
+
+class Refused(Exception):
+    """Why an opportunity is not accepted."""
+
+
+class Opportunities:
+    """The opportunities of one run, against its rows."""
+
+    def __init__(self, conditions: Conditions, *, whole: bool = True) -> None:
+        """whole: it was judged at once, so that witnesses are numbered by its whole history."""
+        self.run, self.rows, self.conditions = conditions.run, conditions.rows, conditions
+        self._whole = whole
+        self._times: list[int] | None = None
+        self._answers: tuple[list[int], list[int]] | None = None
+
+    def wrong(self, fault: str, entry: Told) -> str:
+        """Why the first witness of a row under a kind of fault is refused, "" if it is accepted."""
+        try:
+            self._check(fault, entry)
+        except Refused as error:
+            return str(error)
+        except Exception as error:  # whatever it says, it is refused and no crash
+            return f"damaged: {error!r:.99}"
+        return ""
+
+    def _check(self, kind: str, entry: Told) -> None:
+        pattern = PATTERNS[str(entry["row"])]
+        told = entry["witnesses"]
+        if set(told) != set(pattern.roles):
+            raise Refused(f"its witnesses are not {' and '.join(pattern.roles)}")
+        first, second = (self._row(name, told[name]) for name in pattern.roles)
+        windows = [w for w in self.run.windows if w.id == entry["fault"] and w.do == kind]
+        if not windows or not windows[0].effective or not windows[0].traits.kills:
+            raise Refused(f"{entry['fault']} is no {kind} that took effect")
+        if self._struck(windows[0]) != pattern.struck:
+            raise Refused(f"{entry['fault']} did not strike {pattern.struck} of the servers")
+        if first.process == second.process:
+            raise Refused("both acquires are of one client")
+        if why := pattern.shows(self, first, second, windows[0]):
+            raise Refused(why)
+        age_ns = windows[0].from_ns - self.rows.t_ret[self.run.known(first.at)]
+        if age_ns >= pattern.new_ns:
+            raise Refused("its first grant was not new at the fault")
+        if pattern.new_ns < INF and not windows[0].traits.loses_unsynced:
+            raise Refused(f"a {kind} loses nothing that was written")
+
+    def _row(self, name: str, told: Told) -> Row:
+        """The acquire that a witness is; each field has to be as recorded."""
+        rows = self.rows
+        for asks in self.run.asks().values():
+            for at in asks if rows.strings[rows.key[asks[0]]] == told["lock"] else ():
+                if rows.attempt[at] == told["attempt"]:
+                    if wrong := [n for n, v in self._recorded(at).items() if not _same(told, n, v)]:
+                        raise Refused(f"{' and '.join(wrong)} of its {name} are not as recorded")
+                    return Row(rows, at)
+        raise Refused(f"its {name} is no acquire of the run")
+
+    def _recorded(self, at: int) -> dict[str, object]:
+        """A row as verdicts.json shows it."""
+        rows = self.rows
+        writer, _ = rows.named(at)
+        numbered: dict[str, object] = {"row": self._number(at)} if self._whole else {}
+        return numbered | {
+            "op": OP_NAMES[rows.f[at]],
+            "process": rows.process[at],
+            "node": rows.nodes.get(rows.process[at], writer),
+            "attempt": rows.attempt[at],
+            "t_inv_ns": rows.t_inv[at],
+            "t_ret_ns": rows.t_ret[at],
+            "status": STATUS_NAMES[rows.status[at]],
+            "token": rows.token[at],
+            "lock": rows.strings[rows.key[at]],
+            "arg": rows.arg[at],
+            "res": rows.res[at],
+            "error": rows.strings[rows.err[at]],
+        }
+
+    def _number(self, at: int) -> int:
+        """The number of a row in the whole history, which is in order of calls, and of two with one
+        time in that of writers."""
+        if self._times is None:
+            self._times = sorted(self.rows.t_inv)
+        t_ns = self.rows.t_inv[at]
+        first, end = bisect_left(self._times, t_ns), bisect_right(self._times, t_ns)
+        if end - first == 1:
+            return first
+        return first + sum(1 for t in self.rows.t_inv[:at] if t == t_ns)
+
+    def _struck(self, window: Window) -> str:
+        """Which of the servers a fault struck; "" for none of the three."""
+        servers = {f"n{n}" for n in range(1, self.run.servers + 1)}
+        struck = servers.intersection(window.nodes)
+        if 2 * len(struck) > self.run.servers:
+            return DECIDERS
+        if not struck or 2 * len(struck) == self.run.servers:
+            return ""
+        return LEADER if window.leader in struck else MINORITY
+
+    # The patterns. Each returns why its witnesses show no opportunity, "" if they do.
+
+    def outlived(self, hold: Row, asked: Row, stroke: Window) -> str:
+        """A hold outlived a stroke, and another client asked before it ended."""
+        run, slack = self.run, self.run.slack_ns
+        known = run.known(hold.at)
+        if known < 0 or not self.rows.t_ret[known] < stroke.from_ns - slack:
+            return "its hold was not known before the fault"
+        until = min(
+            self.promised(hold.at, stroke.from_ns - slack),
+            run.end(hold.at),
+            self._first_answer(hold.at, stroke.from_ns),
+        )
+        until -= slack
+        if until <= stroke.from_ns:
+            return "its hold ended before the fault, as far as was promised"
+        if not self._meet(hold, asked, stroke.from_ns + slack, until):
+            return "its two acquires did not meet"
+        if not self._answered(asked, stroke, until):
+            return "no response to its second acquire could have shown the defect"
+        return ""
+
+    def meanwhile(self, hold: Row, asked: Row, stroke: Window) -> str:
+        """Another client was answered during a hold, while a minority was down."""
+        run, slack = self.run, self.run.slack_ns
+        from_ns, to_ns = stroke.from_ns + slack, stroke.to_ns
+        known = run.known(hold.at)
+        if known < 0:
+            return "its hold was not granted"
+        reach = run.reach(hold.at)
+        since = max(self.rows.t_ret[known] + slack, from_ns)
+        until = min(reach - slack, to_ns)
+        if not self._meet(hold, asked, from_ns, to_ns):
+            return "its two acquires did not meet"
+        answers = [self.rows.t_inv[r] for r in run.waiting(asked.at)]
+        answers += [asked.t_ret] * (asked.status not in (INVOKED, INFO))
+        if not any(since < t_ns < until for t_ns in answers):
+            return "its second acquire had no response inside the hold"
+        return ""
+
+    def renumbered(self, before: Row, after: Row, stroke: Window) -> str:
+        """A token was known before a stroke, and another client was granted the lock after it."""
+        run, slack = self.run, self.run.slack_ns
+        known = [run.known(row.at) for row in (before, after)]
+        if min(known) < 0 or -1 in (self.rows.token[row] for row in known):
+            return "one of its acquires was granted no token"
+        if not self.rows.t_ret[known[0]] + slack < stroke.from_ns:
+            return "its first token was not known before the fault"
+        if not after.t_inv > stroke.from_ns + slack:
+            return "its second grant was not requested after the fault"
+        alike = before.key == after.key or self.conditions.on_line(before.text, after.text)
+        return "" if alike else "its acquires are of two locks"
+
+    def _meet(self, hold: Row, asked: Row, from_ns: int, until_ns: int) -> bool:
+        """Whether two acquires exclude each other, and the second was open in a span."""
+        returned = INF if asked.status in (INVOKED, INFO) or not asked.t_ret else asked.t_ret
+        open_then = asked.t_inv < until_ns and returned > from_ns
+        return open_then and self.conditions.conflict(hold, asked)
+
+    def _answered(self, asked: Row, stroke: Window, until: int) -> bool:
+        """Whether a response to an acquire shows what the service knew: a grant after the stroke; a
+        refusal or an acknowledgement once it had responded, or was back; one from before that still
+        waited when it was back."""
+        from_ns = stroke.from_ns + self.run.slack_ns
+        if asked.status == OK and from_ns < asked.t_ret < until:
+            return True
+        up_ns = min(stroke.to_ns, self._first_response(from_ns))
+        waits = [self.rows.t_inv[r] for r in self.run.waiting(asked.at)]
+        if waits and waits[0] < from_ns and stroke.to_ns < until:
+            return True
+        refused = asked.status in (FAIL, NOT_OWNER) and asked.t_ret < until
+        if refused and (asked.t_inv > up_ns or asked.t_ret > stroke.to_ns):
+            return True
+        return any(up_ns < t_ns < until for t_ns in waits)
+
+    def _first_response(self, after_ns: int) -> int:
+        """The earliest return of a successful call that was sent after a time."""
+        if self._answers is None:
+            found = list(self.rows.answered((*ASKS[:2], RENEW, RELEASE), (OK,)))
+            found.sort(key=self.rows.t_inv.__getitem__)
+            soonest, last = list[int](), INF
+            for at in reversed(found):
+                soonest.append(last := min(last, self.rows.t_ret[at]))
+            self._answers = [self.rows.t_inv[at] for at in found], soonest[::-1]
+        sent, soonest = self._answers
+        place = bisect_right(sent, after_ns)
+        return soonest[place] if place < len(sent) else INF
+
+    def _first_answer(self, a: int, after_ns: int) -> int:
+        """The return of the owner's first call of a hold that was sent after a time."""
+        rows = self.rows
+        calls = [r for r in self.run.following(a) if rows.f[r] in (RENEW, RELEASE)]
+        answered = (rows.t_ret[r] for r in calls if rows.t_inv[r] > after_ns and rows.t_ret[r])
+        return min(answered, default=INF)
+
+    def promised(self, a: int, by_ns: int) -> int:
+        """The end of a hold as the responses before a time promise it, -1 for no promise."""
+        run, rows = self.run, self.rows
+        slip = run.promises["slip_ns"]
+        if run.bound == "none":
+            return INF
+        if run.bound == "session":
+            beats = run.of(BEAT, "process").get(rows.process[a], ())
+            known = [r for r in beats if rows.status[r] == OK and rows.t_ret[r] < by_ns]
+            if not known:
+                return -1
+            last = known[-1]
+            return int(rows.t_inv[last] + run.shortest(rows.res[last]) - slip)
+        if run.bound != "lease":
+            return -1
+        lasting = run.believed(a)["renew_proves"]
+        until, worth = rows.t_inv[a] + run.shortest(rows.res[a]), INF
+        back, before = -INF, 0
+        sent = [r for r in run.following(a) if rows.f[r] == RENEW and rows.t_inv[r] <= run.kept(a)]
+        sent = [r for r in sent if rows.t_inv[r] < by_ns]
+        for n, r in enumerate(sent):
+            answered = 0 < rows.t_ret[r] < by_ns
+            if answered and rows.status[r] in (FAIL, NOT_OWNER):
+                continue
+            ok, ret = answered and rows.status[r] == OK, rows.t_ret[r] if answered else INF
+            ttl = run.shortest(rows.res[r] if ok else rows.arg[r])
+            met = n + 1 < len(sent) and rows.t_inv[sent[n + 1]] <= ret
+            if ok and (lasting or not (ret > until - slip or met)):
+                worth = min(worth, before) if back >= rows.t_inv[r] else worth
+                until, back, before = rows.t_inv[r] + min(ttl, worth), ret, ttl
+            else:
+                worth, until = min(worth, ttl), min(until, rows.t_inv[r] + ttl)
+        return int(until - slip)
+
+
+def _same(told: Told, name: str, recorded: object) -> bool:
+    """Whether a field of a witness is as recorded, of the same type too; one that is left out has
+    the value that `Event` has by default."""
+    value = told.get(name, DEFAULTS.get(name))
+    return type(value) is type(recorded) and value == recorded
+
+
+DEFAULTS: Mapping[str, object] = {
+    "row": -1, "process": -1, "node": "", "attempt": 0, "t_ret_ns": 0, "status": "", "token": -1,
+    "lock": "", "arg": 0, "res": 0, "error": "",
+}  # fmt: skip
+
+SECOND = 1_000_000_000
+_HELD, _TOLD = ("hold", "asked"), ("before", "after")
+_OUTLIVED, _RENUMBERED = Opportunities.outlived, Opportunities.renumbered
+PATTERNS: Mapping[str, Pattern] = {
+    "mutual-exclusion/forgotten-grant/crash": Pattern(_HELD, DECIDERS, _OUTLIVED),
+    "mutual-exclusion/unsynced-grant/crash": Pattern(_HELD, DECIDERS, _OUTLIVED, SECOND),
+    "mutual-exclusion/new-leader-grants/crash": Pattern(_HELD, LEADER, _OUTLIVED),
+    "mutual-exclusion/too-few-votes/crash": Pattern(_HELD, MINORITY, Opportunities.meanwhile),
+    "token-order/counter-restarts/crash": Pattern(_TOLD, DECIDERS, _RENUMBERED),
+    "token-order/unsynced-counter/crash": Pattern(_TOLD, DECIDERS, _RENUMBERED, SECOND),
+    "token-order/new-leader-counts/crash": Pattern(_TOLD, LEADER, _RENUMBERED),
+    "token-order/too-few-votes/crash": Pattern(_TOLD, MINORITY, _RENUMBERED),
+}
+"""The rows of the table that can be verified, by their ids."""
+
+
+def witnessed(
+    verdict: Told,
+) -> Iterable[tuple[str, Told]]:
+    """The opportunities of a property of which there is at least one, each with its kind of
+    fault."""
+    for fault, under in verdict.get("under", {}).items():
+        for entry in under.get("opportunities", ()):
+            if entry["count"]:
+                yield fault, entry

@@ -1,0 +1,204 @@
+"""The second program accepts the witnesses of opportunities that the rows bear out, and refuses
+damaged ones."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.checkers.opportunities.table import ROWS
+from holdfast.engine import runner, seed_search
+from holdfast.harness.core.json_value import plain
+from holdfast.harness.plans.plan import Plan
+from holdfast.harness.runs.directory import RunDir
+from holdfast.harness.verification.opportunities import PATTERNS, Opportunities, witnessed
+from holdfast.harness.verification.verify import verify_run
+from holdfast.planning import plan_options, prepare
+from holdfast.planning.lazy_holders import with_lazy_holders
+
+CASES = {
+    "single": {"system": "single", "nemesis": "kill", "lease": "2s", "seed": 3},
+    "reference": {"system": "reference", "nemesis": "kill", "lease": "2s", "seed": 5},
+    "chubby": {"system": "chubby", "nemesis": "kill", "lease": "2s", "seed": 1},
+    "powered": {
+        "system": "single",
+        "nemesis": "power:every=2s,for=200ms",
+        "lease": "2s",
+        "seed": 4,
+    },
+    "majority": {"system": "majority", "nemesis": "power:target=all", "lease": "1s", "seed": 2},
+}
+FIELDS = {
+    "row", "op", "process", "node", "attempt", "t_inv_ns", "t_ret_ns", "status", "token", "lock",
+    "arg", "res", "error",
+}  # fmt: skip
+
+
+def simulated(table: Mapping[str, Any], folder: Path) -> tuple[RunDir, dict[str, Any]]:
+    """A kept run, and its verdicts."""
+    given = {"backend": "sim", "clients": 4, "locks": 1, "time": "20s", **table}
+    plan: Plan = with_lazy_holders(plan_options.from_options(given, []))
+    prepared = prepare.prepared(plan)
+    done = seed_search.in_memory(prepare.manifest(prepared, "opportunities", ""))
+    run = prepare.create(prepared, folder, "", name=str(table["system"]))
+    done.world.keep(run)
+    verdicts: dict[str, Any] = plain(runner.judge_run(run))
+    return run, verdicts
+
+
+@pytest.fixture(scope="module", params=list(CASES))
+def kept(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[RunDir, dict[str, Any]]:
+    return simulated(CASES[request.param], tmp_path_factory.mktemp("kept"))
+
+
+def entries(verdicts: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    return [(f, dict(e)) for row in verdicts["verdicts"] for f, e in witnessed(row)]
+
+
+def checked(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> Opportunities:
+    """The verifier of a run, to ask it about changed entries without reading the run again."""
+    made: list[Opportunities] = []
+    own = Opportunities.__init__
+
+    def noted(self: Opportunities, *given: Any, **named: Any) -> None:
+        own(self, *given, **named)
+        made.append(self)
+
+    monkeypatch.setattr(Opportunities, "__init__", noted)
+    verify_run(run.path)
+    return made[0]
+
+
+def test_each_row_of_crashes_has_a_rule_of_its_own() -> None:
+    assert {row.id for row in ROWS if row.id.endswith("/crash")} <= set(PATTERNS)
+
+
+def test_the_witnesses_of_a_run_are_accepted(kept: tuple[RunDir, dict[str, Any]]) -> None:
+    run, verdicts = kept
+    outcome = verify_run(run.path)
+    assert outcome.refused == [] and outcome.unruled == ()
+    assert outcome.opportunities == len(entries(verdicts)) > 0
+
+
+def test_the_runs_have_an_opportunity_of_each_row(tmp_path: Path) -> None:
+    seen = {
+        entry["row"]
+        for name, table in CASES.items()
+        for _, entry in entries(simulated(table, tmp_path / name)[1])
+    }
+    assert seen == set(PATTERNS)
+
+
+def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    if isinstance(value, Mapping):
+        for key, each in value.items():
+            yield from leaves(each, (*path, key))
+    else:
+        yield path
+
+
+def put(entry: dict[str, Any], path: tuple[Any, ...], value: Any) -> dict[str, Any]:
+    new = deepcopy(entry)
+    at: Any = new
+    for key in path[:-1]:
+        at = at[key]
+    at[path[-1]] = value
+    return new
+
+
+def damaged(value: Any, chance: random.Random) -> Any:
+    if isinstance(value, str):
+        return chance.choice(
+            (value + "x", value[1:] if value else "y", None, 3, value.upper() + ".")
+        )
+    near = value + chance.choice((-1, 1, 1 << 40, -(1 << 33)))
+    return chance.choice((near, near, float(value), str(value), None))
+
+
+def test_each_field_of_a_witness_is_compared(
+    kept: tuple[RunDir, dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, verdicts = kept
+    places = checked(run, monkeypatch)
+    for fault, entry in entries(verdicts):
+        assert places.wrong(fault, entry) == ""
+        assert {path[-1] for path in leaves(entry["witnesses"])} == FIELDS
+        for path in leaves(entry["witnesses"], ("witnesses",)):
+            for seed in range(12):
+                value = damaged(_at(entry, path), random.Random(seed))
+                assert places.wrong(fault, put(entry, path, value)), (path, value)
+        assert places.wrong("pause", entry) and places.wrong(fault, {**entry, "fault": "f99"})
+        assert places.wrong(fault, {**entry, "witnesses": {}})
+        assert places.wrong(fault, {**entry, "row": "mutual-exclusion/other/crash"})
+
+
+def test_random_damages_are_refused_or_show_another_opportunity(
+    kept: tuple[RunDir, dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """1,000 damages: witnesses of one row under another row, fault or role, changed fields. What
+    is still accepted names two acquires as recorded and a fault that took effect."""
+    run, verdicts = kept
+    places, chance = checked(run, monkeypatch), random.Random(1)
+    every = entries(verdicts)
+    faults = {one["id"]: one for one in verdicts["faults"]}
+    still = 0
+    for _ in range(1000):
+        fault, entry = chance.choice(every)
+        new = deepcopy(entry)
+        match chance.randrange(4):
+            case 0:
+                path = chance.choice(list(leaves(entry["witnesses"], ("witnesses",))))
+                new = put(entry, path, damaged(_at(entry, path), chance))
+                assert places.wrong(fault, new)
+            case 1:
+                new["fault"] = chance.choice([*faults, "", "f77"])
+            case 2:
+                new["row"] = chance.choice([*PATTERNS, "no-row"])
+            case 3:
+                _, other = chance.choice(every)
+                roles = list(new["witnesses"])
+                given = chance.sample(list(other["witnesses"].values()), 2)
+                new["witnesses"] = dict(zip(roles, given, strict=True))
+        if not places.wrong(fault, new) and new != entry:
+            still += 1
+            assert faults[new["fault"]]["effective"] and faults[new["fault"]]["do"] == fault
+            one, other = new["witnesses"].values()
+            assert one["process"] != other["process"] and one["lock"] == other["lock"]
+            known = [dict(w) for _, e in every for w in e["witnesses"].values()]
+            assert one in known and other in known
+    assert still < 300
+
+
+def _at(value: Any, path: tuple[Any, ...]) -> Any:
+    for key in path:
+        value = value[key]
+    return value
+
+
+def test_a_verdicts_file_with_a_changed_witness_is_refused(
+    kept: tuple[RunDir, dict[str, Any]],
+) -> None:
+    run, verdicts = kept
+    text = json.dumps(verdicts)
+    _, first = entries(verdicts)[0]
+    t_ns = next(iter(first["witnesses"].values()))["t_inv_ns"]
+    changed = json.loads(text.replace(f'"t_inv_ns": {t_ns}', f'"t_inv_ns": {t_ns + 1}'))
+    outcome = verify_run(run.path, changed)
+    assert any("opportunity" in line and "t_inv_ns" in line for line in outcome.refused)
+
+
+def test_verdicts_of_earlier_versions_have_none(kept: tuple[RunDir, dict[str, Any]]) -> None:
+    run, verdicts = kept
+    old = deepcopy(verdicts)
+    for row in old["verdicts"]:
+        for one in row["under"].values():
+            one.pop("opportunities", None)
+    assert verify_run(run.path, old).opportunities == 0
