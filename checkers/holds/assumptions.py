@@ -200,7 +200,7 @@ def _tokens(case: Case) -> Iterator[tuple[int, Contradiction]]:
     for key, disorders in disordered(case).items():
         for larger, smaller, _ in disorders[:1]:
             rows, why = (larger.row, smaller.row), disputed(larger, smaller)
-            yield key, Contradiction(rows=rows, why=why, alone=False)
+            yield key, Contradiction(rows=rows, why=why)
 
 
 def _unique(case: Case) -> Iterator[tuple[int, Contradiction]]:
