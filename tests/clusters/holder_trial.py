@@ -210,7 +210,7 @@ class Trial:
             )
             for n, address in ((1, near), (2, far))
         ]  # fmt: skip
-        self.threads = [ThreadPoolExecutor(4) for _ in self.clients]
+        self.threads = [ThreadPoolExecutor(1) for _ in self.clients]
         self.attempts = 0
         self.calling: asyncio.Future[Any] | None = None
 
@@ -263,6 +263,7 @@ class Trial:
         lock = f"{call}-{state.replace(', ', '-')}"
         if state.startswith("undone") and self.deletes is None:
             return
+        await self.connected()
         if state.startswith(("theirs", "undone")):
             await self.taken(lock)
         before = self.server.contenders(lock)
@@ -274,6 +275,13 @@ class Trial:
             self.lose("reply")
         said, _ = await self.acquire(0, lock, wait_ns)
         await self.tell(call, state, said, lock, before, "")
+
+    async def connected(self) -> None:
+        """Its connection is whole: the state before may have ended it."""
+        lock, grant = await self.held("before")
+        await self.do(0, "release", grant)
+        for contender in self.server.contenders(lock):
+            self.server.delete(contender)
 
     async def held(self, name: str) -> tuple[str, Grant]:
         """A lock that the client holds; it may take a while to connect after the state before."""

@@ -46,6 +46,7 @@ POOLED = "the library's own word: its pool keeps the session, and the lock; a fi
 KNOWN = {
     ("python-etcd", "try", "theirs"): "the library's own word: its entry stays; a finding",
     ("SQLAlchemy", "release", "ours"): POOLED,
+    ("SQLAlchemy", "release", "released"): POOLED,
 }
 """(library, call, state) -> why the claim is not true there, and stays."""
 Row = dict[str, Any]
