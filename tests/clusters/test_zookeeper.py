@@ -86,17 +86,28 @@ def kazoo(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         def set_async(self, path: str, data: bytes) -> Any:
             return later("set", None)
 
+    yield from imported(monkeypatch, library, KazooClient, Lock, {"KazooException": base, **errors})
+
+
+def imported(
+    monkeypatch: pytest.MonkeyPatch,
+    library: Library,
+    client: type,
+    lock: type,
+    errors: dict[str, type],
+) -> Iterator[Any]:
+    """The adapter, imported with modules of kazoo that have these."""
     states = SimpleNamespace(LOST="LOST", SUSPENDED="SUSPENDED")
     contents: dict[str, dict[str, Any]] = {
         "kazoo": {},
-        "kazoo.client": {"KazooClient": KazooClient},
-        "kazoo.exceptions": {"KazooException": base, **errors},
+        "kazoo.client": {"KazooClient": client},
+        "kazoo.exceptions": errors,
         "kazoo.handlers": {},
         "kazoo.handlers.threading": {"KazooTimeoutError": type("Timeout", (Exception,), {})},
         "kazoo.protocol": {},
         "kazoo.protocol.states": {"KazooState": states},
         "kazoo.recipe": {},
-        "kazoo.recipe.lock": {"Lock": Lock},
+        "kazoo.recipe.lock": {"Lock": lock},
     }
     for name, attributes in contents.items():
         module = ModuleType(name)
