@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from holdfast.checkers.coverage.offered_load import pace
+from holdfast.checkers.coverage.offered_load import pace, planned
 from holdfast.checkers.coverage.requirements import contended
 from holdfast.checkers.evidence.availability import availability, partitions, waits
 from holdfast.checkers.evidence.formulas import lease_margin, utilisation
@@ -343,10 +343,11 @@ def _served_ns(case: Case) -> Ints:
 
 
 def _utilisation(case: Case, hold_mean_ns: float | None) -> Utilisation:
-    """Load per lock. A rejected try is no load: it ends at once."""
+    """Load per lock. A rejected try is no load: it ends at once. With a planned rate each try is an
+    arrival, which comes whether or not the lock is free, and so is one that could not be sent."""
     found = table(case)
     asked = (found.op == Op.ACQUIRE) | ((found.op == Op.TRY) & found.ok)
-    offered = int((asked & (found.inv < case.stop_ns)).sum())
+    offered = planned(case) or int((asked & (found.inv < case.stop_ns)).sum())
     span_ns = case.stop_ns - case.start_ns
     if span_ns <= 0 or hold_mean_ns is None or not offered:
         return Utilisation()

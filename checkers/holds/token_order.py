@@ -6,7 +6,7 @@ otherwise; then no checker relies on the order of that lock's tokens, and `token
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 
@@ -67,7 +67,7 @@ def out_of_order(case: Case) -> Iterator[tuple[int, Contradiction]]:
     for key, disorders in disordered(case).items():
         for larger, smaller, _ in disorders[:1]:
             rows, why = (larger.row, smaller.row), disputed(larger, smaller)
-            yield key, Contradiction(rows=rows, why=why, alone=False)
+            yield key, Contradiction(rows=rows, why=why)
 
 
 Disordered = tuple[Attempt, Attempt, bool]
@@ -91,14 +91,24 @@ def disordered(case: Case) -> Mapping[int, Sequence[Disordered]]:
     return found
 
 
-def disputes(case: Case) -> dict[int, str]:
-    """Per lock with such a pair a clause that names both explanations, of the first pair."""
-    return {
-        key: f"the tokens of '{case.history.strings[key]}' are out of order, or two held it at"
-        f" once: {disputed(*pairs[0][:2])}"
-        for key, pairs in disordered(case).items()
-        if pairs
-    }
+def disputes(case: Case, before_ns: int = INF) -> dict[int, str]:
+    """Per lock with such a pair a clause that names both explanations, of the first pair of which
+    both grants were known before before_ns. A pair that is out of order by its calls has one."""
+    found: dict[int, str] = {}
+    for key, pairs in disordered(case).items():
+        lock = case.history.strings[key]
+        for larger, smaller, _ in pairs:
+            late = max(larger.known_ns, smaller.known_ns) >= before_ns
+            if not late and not inverted(case, larger, smaller):
+                found[key] = f"the tokens of '{lock}' are out of order, or two held it at once: "
+                found[key] += disputed(larger, smaller)
+                break
+    return found
+
+
+def inverted(case: Case, first: Attempt, second: Attempt) -> bool:
+    """Whether the second was requested only after the first had certainly been granted."""
+    return second.inv_ns > first.known_ns + slack(case)
 
 
 def disputed(larger: Attempt, smaller: Attempt) -> str:
@@ -116,6 +126,7 @@ def _disordered(case: Case, tied: Iterable[Sequence[Attempt]]) -> list[Disordere
         tokens = [a.token for a in knot]
         ended = sorted(range(len(knot)), key=lambda n: far(knot[n]))
         soonest, pairs, added = _Soonest(len(knot)), dict[int, Disordered](), 0
+        in_time = sorted(knot, key=lambda a: a.known_ns)
         # Only an attempt that need not have held beyond the grant of the smaller can have come
         # first.
         for n in sorted(range(len(knot)), key=lambda n: knot[n].known_ns):
@@ -124,10 +135,29 @@ def _disordered(case: Case, tied: Iterable[Sequence[Attempt]]) -> list[Disordere
                 soonest.add(len(knot) - ended[added], knot[ended[added]])
                 added += 1
             b = soonest.best(a, len(knot) - bisect_right(tokens, a.token))
+            if b is not None and inverted(case, b, a):
+                # One that may have come first as well as later tells more.
+                b = _beside(case, a, in_time) or b
             if b is not None and far(a) > b.known_ns + slack_ns:
                 pairs[n] = b, a, proof_reach(a) > b.known_ns + slack_ns
         found += [pairs[n] for n in sorted(pairs)]
     return found
+
+
+def _beside(case: Case, a: Attempt, in_time: Sequence[Attempt]) -> Attempt | None:
+    """The earliest known grant of a larger token that conflicts with a, of those that were known
+    after the call of a and within its hold, and need not have lasted beyond the grant of a."""
+    far, slack_ns = reach(case), slack(case)
+    low = bisect_left(in_time, a.inv_ns - slack_ns, key=lambda b: b.known_ns)
+    high = bisect_left(in_time, far(a) - slack_ns, key=lambda b: b.known_ns)
+    return next(
+        (
+            b
+            for b in in_time[low:high]
+            if b.token > a.token and far(b) <= a.known_ns + slack_ns and conflict(b, a)
+        ),
+        None,
+    )
 
 
 class _Soonest:

@@ -25,6 +25,7 @@ from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import Attempt
 from holdfast.checkers.holds.history_index import column, rows_of
 from holdfast.checkers.holds.overlaps import slack
+from holdfast.checkers.properties.lock_timeline import story
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import NO_TOKEN, Op, Status
 from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
@@ -84,7 +85,12 @@ def _named_before(case: Case) -> list[tuple[Attempt, int]]:
     for a in found.pick(waited):
         grant = a.key, int(token[a.row])
         known = a.status in (Status.OK, Status.INFO) and carried[grant] == 1
-        if known and grant in first and ret[first[grant]] + slack(case) < a.ret_ns:
+        if not known or grant not in first:
+            continue
+        named_ns = int(ret[first[grant]])
+        if named_ns + slack(case) < a.ret_ns and not story(case, a.key).entered_unknown(
+            a, named_ns
+        ):
             pairs.append((a, first[grant]))
     return pairs
 

@@ -54,6 +54,10 @@ class LockStory:
         for a in self.attempts:
             self._of_token.setdefault(a.token, []).append(a)
         self._ended: dict[int, int] = {}
+        self._blank: dict[int, list[Attempt]] = {}
+        for a in self.attempts:
+            if a.status in UNKNOWN and a.token == NO_TOKEN:
+                self._blank.setdefault(a.owner, []).append(a)
         self._asked()
 
     def _asked(self) -> None:
@@ -71,6 +75,16 @@ class LockStory:
     def named(self, token: int) -> Sequence[Attempt]:
         """The attempts that were granted with a token."""
         return self._of_token.get(token, ())
+
+    def alone(self, a: Attempt, by_ns: int) -> bool:
+        """Whether a response with an attempt's token, returned by by_ns, can be about no other."""
+        return len(self.named(a.token)) == 1 and not self.entered_unknown(a, by_ns)
+
+    def entered_unknown(self, a: Attempt, by_ns: int) -> bool:
+        """Whether its owner may hold with its token by another attempt too, called by by_ns, whose
+        acquire had no answer: the entries of one owner share a token."""
+        blank = (b for b in self._blank.get(a.owner, ()) if b.id != a.id)
+        return any(b.inv_ns <= by_ns + self.slack_ns for b in blank)
 
     def may_be_unknown(self, text: str) -> bool:
         """Whether a text is that of an attempt whose token is unknown."""

@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
+from holdfast.checkers.holds.assumptions import believed
 
 from holdfast.checkers.facts import witnesses
 from holdfast.checkers.facts.wording import lock_name, name, seconds
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import Attempt
-from holdfast.checkers.holds.history_index import column, rows_of
+from holdfast.checkers.holds.history_index import UNKNOWN, column, rows_of
 from holdfast.checkers.holds.overlaps import slack
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import NO_TOKEN, Op, Status
@@ -108,10 +109,25 @@ def _may_have_revoked(case: Case, a: Attempt, forced: int, by_ns: int) -> bool:
 
 
 def _revoked(case: Case, a: Attempt, forced: int, t_ns: int) -> bool:
-    """Whether an operator certainly ended this hold: no other attempt had its token."""
+    """Whether an operator certainly ended this hold: no other attempt had its token, and no renewal
+    that takes a free lock may have taken it again."""
     one = case.history.rows[forced]
     ended = one["status"] == Status.OK and int(one["token"]) == a.token
     if not ended or int(one["t_inv"]) + slack(case) > t_ns:
         return False
     entries = table(case).beside(a.key)
-    return int((table(case).token[entries] == a.token).sum()) == 1
+    lone = int((table(case).token[entries] == a.token).sum()) == 1
+    return lone and not _taken_again(case, a, int(one["t_inv"]), t_ns)
+
+
+def _taken_again(case: Case, a: Attempt, from_ns: int, to_ns: int) -> bool:
+    """Whether a renewal may have taken a lock that was freed between two times. One that proves an
+    unbroken hold takes none."""
+    if believed(case, a.key).renew_proves:
+        return False
+    status, inv, ret = (column(case, each) for each in ("status", "t_inv", "t_ret"))
+    return any(
+        status[row] in UNKNOWN or (status[row] == Status.OK and ret[row] + slack(case) >= from_ns)
+        for row in a.renewals
+        if inv[row] <= to_ns + slack(case)
+    )

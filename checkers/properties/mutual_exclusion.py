@@ -27,8 +27,8 @@ from holdfast.checkers.facts import foreign_release, legal_orders, witnesses
 from holdfast.checkers.facts.stale_belief import stale_beliefs
 from holdfast.checkers.facts.wording import drawn, known_row, lock_name, name, seconds, span, who
 from holdfast.checkers.holds.attempt_table import table
-from holdfast.checkers.holds.contradictions import against, first_come, told
-from holdfast.checkers.holds.derive import ENDS, Attempt, conflict, ordered_tokens
+from holdfast.checkers.holds.contradictions import first_come, told
+from holdfast.checkers.holds.derive import ENDS, INF, Attempt, conflict
 from holdfast.checkers.holds.held_at_once import Overlap, overlaps
 from holdfast.checkers.holds.history_index import Indices
 from holdfast.checkers.holds.leases import shortest
@@ -75,20 +75,26 @@ def check(case: Case) -> PropertyVerdict:
 def _disputed(case: Case) -> list[str]:
     """Locks whose tokens, if in order, would prove two owners at once, while times do not.
 
-    Where their order is promised and certainly broken, token-order reports that. Where it is never
-    promised, that they may be out of order rules nothing out here. Where it is promised under other
-    faults only, as of a counter that a crash resets, they may be out of order after these.
+    That they may be out of order rules nothing out here, even if other tokens of that lock
+    certainly are. Where their order is promised under other faults only, as of a counter that a
+    crash resets, they may be out of order after the first fault of another kind.
     """
-    shown = disputes(case)
-    if ordered_tokens(case):
-        certain = [key for key, each in against(case, TOKENS).items() if each.alone]
-    else:
-        certain = []
-        if case.promises.tokens != "ordered" or "token-order" in case.promises.keeps:
-            return []
-    return [
-        said for key, said in shown.items() if key not in certain and not overlaps(case).get(key)
-    ]
+    if case.promises.tokens != "ordered":
+        return []
+    shown = disputes(case, before_ns=_reset_ns(case))
+    return [said for key, said in shown.items() if not overlaps(case).get(key)]
+
+
+def _reset_ns(case: Case) -> int:
+    """When the first fault began under which the order of tokens is not promised, though it is
+    under others; INF: none did."""
+    promises = case.promises
+    if "token-order" not in promises.keeps:
+        return INF
+    return min(
+        (w.earliest_ns for w in case.windows if not promises.promised("token-order", (w.do,))),
+        default=INF,
+    )
 
 
 def _finding(case: Case, overlap: Overlap, cause: foreign_release.Cause | None) -> Finding:

@@ -142,7 +142,7 @@ def _about_holder(case: Case, query: Query, story: LockStory) -> Wrong | None:
         why = f"{query.text!r} is not what that hold carried"
         return why, tuple(a.row for a in named[:1]), _proof("text", {}, carriers=0)
     if any(a.inv_ns <= query.ret_ns and not story.over(a, query.inv_ns) for a in named):
-        return _about_the_hold(case, query, named)
+        return _about_the_hold(case, query, story, named[0])
     if story.unknown_before(query.ret_ns):
         return None
     if not named:
@@ -157,10 +157,10 @@ def _may_carry(query: Query, story: LockStory, named: Sequence[Attempt]) -> bool
     return mine or story.may_be_unknown(query.text)
 
 
-def _about_the_hold(case: Case, query: Query, named: Sequence[Attempt]) -> Wrong | None:
+def _about_the_hold(case: Case, query: Query, story: LockStory, holder: Attempt) -> Wrong | None:
     """Why the reported renewals and times of a hold cannot be right, if the hold is unambiguous."""
-    holder = named[0]
-    if len(named) > 1 or holder.mode != Mode.EXCLUSIVE or holder.status is not Status.OK:
+    alone = story.alone(holder, query.ret_ns) and holder.mode == Mode.EXCLUSIVE
+    if not alone or holder.status is not Status.OK:
         return None
     least, most = lock_timeline.renewals(case, holder, query.inv_ns, query.ret_ns)
     roles = {"holder": holder.row}
@@ -238,7 +238,7 @@ def _wrong_check(case: Case, a: Attempt, row: int) -> tuple[str, Proof] | None:
     one, slack_ns = case.history.rows[row], slack(case)
     inv_ns, ret_ns = int(one["t_inv"]), int(one["t_ret"])
     story = lock_timeline.story(case, a.key)
-    over = len(story.named(a.token)) == 1 and story.over(a, inv_ns)
+    over = story.alone(a, ret_ns) and story.over(a, inv_ns)
     if one["status"] == Status.OK and over:
         proof = _proof("in-force", {"a": a.row}, over=story.over_ns(a))
         return "in force, but that hold was over", proof

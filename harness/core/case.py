@@ -244,13 +244,11 @@ class Window:
 class Contradiction:
     """Two rows of one run that cannot both be true under an assumption.
 
-    alone   the rows suffice; else they contradict it only if no two owners held the lock at once
     why     text that follows the assumption's name and a colon
     """
 
     rows: tuple[int, int]
     why: str
-    alone: bool = True
 
 
 Contradicted = Mapping[str, Mapping[int, Contradiction]]

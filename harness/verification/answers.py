@@ -40,12 +40,13 @@ class Answers:
         return {
             name.removeprefix("_"): getattr(self, name)
             for name in (
-                "_in_tree", "_text", "_carriers", "_possible", "_alone", "_renewed_least",
-                "_renewed_most", "_oldest", "_youngest", "_longest_lease", "_lasted", "_left",
+                "_in_tree", "_text", "_carriers", "_possible", "_alone", "_entered_unknown",
+                "_renewed_least", "_renewed_most", "_oldest", "_youngest", "_longest_lease",
+                "_lasted", "_left",
                 "_most_ahead", "_told_over", "_newest", "_called_changed", "_followers",
                 "_anew", "_several_tokens", "_passed", "_ahead", "_lost_by", "_claimed_until",
                 "_notice_within", "_reachable_from", "_truthful_reasons", "_reason", "_unlocks",
-                "_lone_token", "_releases", "_ends_by", "_leased",
+                "_lone_token", "_taken_again", "_releases", "_ends_by", "_leased",
             )
         } | {
             "held_until": self.of.held_until,
@@ -97,10 +98,24 @@ class Answers:
             for at in self._of_lock(query.key)
         )
 
-    def _alone(self, a: Row) -> bool:
-        """Whether no other attempt for its lock has its token."""
+    def _alone(self, a: Row, query: Row) -> bool:
+        """Whether a response with its token can be about no other attempt for its lock."""
         token = self._token(a.at)
-        return sum(self._token(at) == token for at in self._of_lock(a.key)) == 1
+        once = sum(self._token(at) == token for at in self._of_lock(a.key)) == 1
+        return once and not self._entered_unknown(a, query)
+
+    def _entered_unknown(self, a: Row, query: Row) -> bool:
+        """Whether its owner may hold by another attempt too, called by the time of a response, of
+        which neither outcome nor token is known."""
+        by_ns, rows, owner = query.t_ret + self.run.slack_ns, self.rows, self.run.owner(a.at)
+        return any(
+            rows.status[at] in UNKNOWN
+            and rows.t_inv[at] <= by_ns
+            and self._token(at) == -1
+            and self.run.owner(at) == owner
+            for at in self._of_lock(a.key)
+            if at != a.at
+        )
 
     def over(self, at: int) -> int:
         """When the service, or a notice, had reported that an attempt does not hold; INF: never."""
@@ -316,6 +331,17 @@ class Answers:
             for at in asks
         )
         return token != -1 and same == 1
+
+    def _taken_again(self, a: Row, unlock: Row, notice: Row) -> bool:
+        """Whether a renewal of a lock whose renewals take a free one may have taken it between."""
+        if self.run.believed(a.at)["renew_proves"]:
+            return False
+        slack = self.run.slack_ns
+        sent = [r for r in self._renewals(a) if r.t_inv <= notice.t_inv + slack]
+        return any(
+            r.status in UNKNOWN or (r.status == OK and r.t_ret + slack >= unlock.t_inv)
+            for r in sent
+        )
 
     def _releases(self, a: Row, notice: Row) -> int:
         by_ns = notice.t_inv + self.run.slack_ns

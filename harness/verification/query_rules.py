@@ -93,7 +93,7 @@ _add(
     facts=("-1 < query.token", "possible < 1"),
 )
 _ONE = {**_HOLDER, "holder": (ASK, OK)}
-_ITS = (_PLAIN, "holder.key == query.key", "alone(holder)", "holder.mode == 0")
+_ITS = (_PLAIN, "holder.key == query.key", "alone(holder, query)", "holder.mode == 0")
 for _how, _values, _fact in (
     ("renewed-more", {"least": "renewed_least(holder, query)"}, "query.res < least"),
     ("renewed-less", {"most": "renewed_most(holder, query)"}, "most < query.res"),
@@ -178,7 +178,7 @@ _add(
     "in-force",
     lock="a",
     roles={"query": ("check", OK), "a": (ASK, ANY)},
-    where=("query.attempt == a.attempt", "alone(a)"),
+    where=("query.attempt == a.attempt", "alone(a, query)"),
     values={"over": "told_over(a)"},
     facts=("over + slack < query.t_inv",),
 )
@@ -293,6 +293,7 @@ QUERIES["late-grant-notice"] = Rule(
         "waiting.attempt == a.attempt",
         "named.key == a.key",
         "alone_with_token(a)",
+        "not entered_unknown(a, named)",
         "undisturbed(a, named.t_ret, limit)",
     ),
     facts=(

@@ -14,7 +14,7 @@ import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,11 +24,15 @@ from holdfast.checkers.properties import mutual_exclusion, token_order
 from holdfast.harness.core.case import Case, Checker, History
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import NO_TOKEN, PLAIN, Mode, Op, Status, Terms, attempt_id
-from holdfast.harness.core.verdict import PROPERTIES, Verdict
+from holdfast.harness.core.verdict import PROPERTIES, Finding, Verdict
 from holdfast.harness.foreign.operations import OPEN, ForeignOp
 from tests.checkers.shorthand import case, table
 
 TICK = SECOND // 10
+TOGETHER = 200
+"""histories in one case, a lock each"""
+CLIENTS = 4
+"""process numbers that each has"""
 ENDLESS: dict[str, Any] = {"bound": "none"}
 PROVED: dict[str, Any] = {"bound": "lease", "release_once": False}
 """Leases without a length, which bind nobody: only what an ok release proves counts."""
@@ -167,25 +171,39 @@ def _with_tokens(rng: random.Random, turns: Sequence[Turn], pair: Pair) -> None:
             one.token = NO_TOKEN
 
 
-def as_case(turns: Sequence[Turn], pair: Pair) -> Case:
-    """As a run recorded it."""
+def as_case(histories: Sequence[Sequence[Turn]], pair: Pair) -> Case:
+    """As a run recorded them: each history has a lock and clients of its own."""
     rows = list[dict[str, int]]()
-    for n, one in enumerate(turns, 1):
-        terms = replace(pair.terms, mode=one.mode) if pair.shares else pair.terms
-        own = {"process": one.process, "attempt": attempt_id(one.process, n), "key": 1}
-        own |= {"token": one.token}
-        calls = [(Op.ACQUIRE, one.inv, one.ret, one.status)]
-        if one.left is not None:
-            calls.append((Op.RELEASE, *one.left))
-        for f, inv, ret, status in calls:
-            rows.append(
-                own
-                | {"f": f, "t_inv": (inv + 1) * TICK, "t_ret": (ret + 1) * TICK}
-                | {"status": status, "mode": terms.mode, "op": terms.packed(), "row": len(rows)}
-            )
-    history = History(rows=table(rows), strings=["", "db"], writers=("all",))
+    for key, turns in enumerate(histories, 1):
+        for n, one in enumerate(turns, 1):
+            terms = replace(pair.terms, mode=one.mode) if pair.shares else pair.terms
+            process = CLIENTS * key + one.process
+            own = {"process": process, "attempt": attempt_id(process, n), "key": key}
+            own |= {"token": one.token, "mode": terms.mode, "op": terms.packed()}
+            calls = [(Op.ACQUIRE, one.inv, one.ret, one.status)]
+            if one.left is not None:
+                calls.append((Op.RELEASE, *one.left))
+            for f, inv, ret, status in calls:
+                times = {"t_inv": (inv + 1) * TICK, "t_ret": (ret + 1) * TICK}
+                rows.append(own | times | {"f": f, "status": status, "row": len(rows)})
+    names = [lock_of(n) for n in range(len(histories))]
+    history = History(rows=table(rows), strings=["", *names], writers=("all",))
     keeps = dict.fromkeys(PROPERTIES, ("any",))
     return case(history, promises={**pair.promises, "keeps": keeps}, lease_ns=0)
+
+
+def lock_of(n: int) -> str:
+    """The lock of the n-th history of a case."""
+    return f"db {n}"
+
+
+def violated(histories: Sequence[Sequence[Turn]], pair: Pair) -> Mapping[str, Finding]:
+    """Per lock of a case the first finding of any of the properties."""
+    given, found = as_case(histories, pair), dict[str, Finding]()
+    for check in pair.checkers:
+        for finding in check(given).findings:
+            found.setdefault(finding.lock, finding)
+    return found
 
 
 def as_operations(turns: Sequence[Turn], pair: Pair) -> list[ForeignOp]:
@@ -216,21 +234,27 @@ def as_operations(turns: Sequence[Turn], pair: Pair) -> list[ForeignOp]:
 
 
 def compare(name: str, count: int, seed: str) -> Counter[str]:
-    """Judges so many histories both ways; fails at the first that differs."""
+    """Judges so many histories both ways; fails at the first that differs.
+
+    The properties judge many at once, which are one run of many locks; every TOGETHER-th is judged
+    alone too, and has to come out the same.
+    """
     pair, rng = PAIRS[name], random.Random(f"exact models {name} {seed}")
     seen = Counter[str]()
-    for n in range(count):
-        turns = drawn(rng, pair)
-        ops = as_operations(turns, pair)
-        if pair.tokens and not any(op.token != NO_TOKEN for op in ops):
-            seen["without a grant"] += 1
-            continue
-        violated = pair.model(ops).verdict is Verdict.VIOLATED
-        given = as_case(turns, pair)
-        found = [finding for check in pair.checkers for finding in check(given).findings]
-        where = f"{name} {seed} {n}: {found[:1]}\n" + "\n".join(map(str, turns))
-        assert bool(found) == violated, where
-        seen["violated" if violated else "holds"] += 1
+    for begin in range(0, count, TOGETHER):
+        some = [drawn(rng, pair) for _ in range(min(TOGETHER, count - begin))]
+        listed = [as_operations(turns, pair) for turns in some]
+        found = violated(some, pair)
+        assert bool(found.get(lock_of(0))) == bool(violated(some[:1], pair)), f"{name} {begin}"
+        for n, (turns, ops) in enumerate(zip(some, listed, strict=True)):
+            if pair.tokens and not any(op.token != NO_TOKEN for op in ops):
+                seen["without a grant"] += 1
+                continue
+            wrong = pair.model(ops).verdict is Verdict.VIOLATED
+            one = found.get(lock_of(n))
+            where = f"{name} {seed} {begin + n}: {one}\n" + "\n".join(map(str, turns))
+            assert (one is not None) == wrong, where
+            seen["violated" if wrong else "holds"] += 1
     return seen
 
 

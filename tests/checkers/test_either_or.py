@@ -16,6 +16,8 @@ from holdfast.checkers.properties import (
 )
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.verdict import Verdict
+from tests.checkers.certified import told, verified
+from tests.checkers.faults import window
 from tests.checkers.shorthand import case
 
 TWO_REQUESTS = (
@@ -54,16 +56,46 @@ def test_where_one_is_promised_neither_holds(kept: str, proves: bool) -> None:
             assert BOTH in verdict.reason, verdict.reason
 
 
-@pytest.mark.parametrize("kept", ["token-order", "mutual-exclusion"])
-def test_tokens_that_are_out_of_order_for_certain_excuse_no_two_owners(kept: str) -> None:
-    """Unless that is promised, and told: where it is not, no other promise rests on it."""
-    before = "3a?@0 3a+30@0.1 3r?@0.2 3r+@0.3 "
-    words, keeps = before + TWO_REQUESTS.replace("{lease}", "1.0"), {kept: ("any",)}
+@pytest.mark.parametrize(
+    "kept", [("token-order",), ("mutual-exclusion",), ("token-order", "mutual-exclusion")]
+)
+def test_tokens_that_are_out_of_order_for_certain_excuse_no_two_owners(
+    kept: tuple[str, ...],
+) -> None:
+    """That other tokens are in disorder is no reason why these two may not have held at once."""
+    before = "3a?@0 3a+25@0.1 3r?@0.2 3r+@0.3 1a?@0.4 1a+5@0.5 1r?@0.6 1r+@0.7 "
+    words = before + TWO_REQUESTS.replace("{lease}", "1.0").replace("+20", "+30")
+    given = case(words, promises={"keeps": dict.fromkeys(kept, ("any",))})
+    verdict = token_order.check(given)
+    assert verdict.verdict is Verdict.VIOLATED
+    (one,) = [
+        f.sentence for f in verdict.findings if "token 18" in f.sentence and "19" in f.sentence
+    ]
+    assert one.endswith(": its token is out of order, or both held at once")
+    outcome = verified(given, told(given, verdict))
+    assert not outcome.refused and outcome.accepted == len(verdict.findings)
+    verdict = mutual_exclusion.check(given)
+    assert verdict.verdict is Verdict.UNKNOWN and BOTH in verdict.reason, verdict.reason
+
+
+def test_tokens_that_are_only_out_of_order_cast_no_doubt_on_the_owners() -> None:
+    """One came after the other by their calls."""
+    keeps = dict.fromkeys(("token-order", "mutual-exclusion"), ("any",))
+    words = "3a? 3a+25 3r? 3r+ 1a? 1a+5 1n? 1n+ 1r? 1r+ 0a? 0a+30 0r? 0r+"
     given = case(words, promises={"keeps": keeps})
     assert token_order.check(given).verdict is Verdict.VIOLATED
-    if kept == "mutual-exclusion":
-        verdict = mutual_exclusion.check(given)
-        assert verdict.verdict is Verdict.UNKNOWN and BOTH in verdict.reason, verdict.reason
+    assert BOTH not in mutual_exclusion.check(given).reason
+
+
+@pytest.mark.parametrize("down_s", [0.5, 3.5, None])
+def test_a_counter_that_a_crash_may_reset_explains_only_what_follows_the_crash(
+    down_s: float | None,
+) -> None:
+    keeps = {"mutual-exclusion": ("any",), "token-order": ("pause",)}
+    windows = () if down_s is None else (window("kill", "n1", down_s, down_s + 0.1),)
+    given = case(TWO_REQUESTS.replace("{lease}", "1.4"), promises={"keeps": keeps}, windows=windows)
+    reason = mutual_exclusion.check(given).reason
+    assert (BOTH in reason) == (down_s != 0.5), reason
 
 
 def test_a_write_with_the_larger_token_may_be_the_stale_one() -> None:

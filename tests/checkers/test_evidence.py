@@ -213,6 +213,17 @@ def test_utilisation_counts_those_that_wait_and_not_refused_tries() -> None:
     assert found == {"arrivals_per_s": 0.2, "hold_mean_ns": 4 * SECOND, "rho": 0.8}
 
 
+def test_the_load_of_an_open_loop_is_what_was_planned() -> None:
+    """10 a second of 0.2 s each: twice what one lock can do, though a fifth was granted."""
+    text = "0t?@0 0t+1@0.1 1t?@0.1 1t-@0.1 2t?@0.2 2t-@0.2 0r?@0.3 0r+@0.3"
+    found = numbers(text, stop_ns=10 * SECOND, options={"rate": "10", "workload": "paced"})
+    assert found["utilisation"] == {
+        "arrivals_per_s": 10,
+        "hold_mean_ns": 0.2 * SECOND,
+        "rho": 2,
+    }
+
+
 def test_the_probe_and_grants_after_the_workload_are_no_holds_of_it() -> None:
     text = "0a?@0 0a+1@1 1a?@2 0r?@5 0r+@5 1a+2@10 1r?@10 1r+@10.5 9p?@11 9p+3@11 9r?@11 9r+@12"
     found = numbers(text, stop_ns=10 * SECOND)

@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 
 from holdfast.checkers.properties import grant_notice
+from holdfast.harness.core.case import History
 from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.operations import Terms
 from holdfast.harness.core.starved import DELAY, PRESSURE, Starved
 from holdfast.harness.core.verdict import Finding, Verdict
 from tests.checkers.certified import told, verified
 from tests.checkers.faults import window
-from tests.checkers.shorthand import case
+from tests.checkers.shorthand import case, history, on
 
 LATE = "0a? 0a+7 1a? 1Q 0r? 0r+ 2q? 2q+8=0@7 1a+8@{}"
 """The limit is 3 s: 1 holds by 7 s, as 2 is told."""
@@ -22,7 +24,7 @@ def starved(node: str, kind: str) -> Starved:
     return Starved(node=node, kind=kind, from_ns=8 * SECOND, to_ns=9 * SECOND)
 
 
-def findings(text: str, **changes: Any) -> tuple[Finding, ...]:
+def findings(text: str | History, **changes: Any) -> tuple[Finding, ...]:
     """The findings, each of which the verifier has to accept."""
     given = case(text, **changes)
     verdict = grant_notice.check(given)
@@ -46,6 +48,13 @@ def test_a_grant_that_others_were_told_of_long_before_is_late() -> None:
     assert findings(LATE.format(10)) == ()
     unknown = LATE.format(10.5).replace("1a+8", "1a~8")
     assert [one.kind for one in findings(unknown)] == ["late-grant-notice"]
+
+
+def test_a_response_may_have_named_an_entry_whose_acquire_had_no_answer() -> None:
+    """It has the token of all entries of its owner."""
+    text = "1t?@0 1t~@0.1 0a?@0.2 " + LATE.format(10.5).removeprefix("0a? ")
+    for terms, late in ((Terms(reenter=True), 0), (Terms(), 1)):
+        assert len(findings(on(history(text), Terms(), terms))) == late
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,26 @@ def test_holds_that_share_a_token_may_have_ended_apart() -> None:
     assert kinds(shared, "expired") == []
 
 
+@pytest.mark.parametrize(
+    ("text", "renewed_again"),
+    [
+        (HELD + "9f? 0n? 9f+7 0n+ 0L@30", True),
+        (HELD + "9f? 9f+7 0n? 0n~ 0L@30", True),
+        (HELD + "0n? 0n~ 9f? 9f+7 0L@30", True),
+        (HELD + "9f? 9f+7 0n? 0n! 0L@30", False),
+        (HELD + "0n? 0n+ 9f? 9f+7 0L@30", False),
+        (HELD + "9f? 9f+7 0L@20 0n? 0n+", False),
+    ],
+)
+def test_a_renewal_that_takes_a_free_lock_may_follow_an_operator(
+    text: str, renewed_again: bool
+) -> None:
+    """And that hold expires; the renewal may have been before the unlock as well."""
+    wrong = ["wrong-reason"]
+    assert kinds(text, "expired", renew_proves=False) == ([] if renewed_again else wrong)
+    assert kinds(text, "expired", renew_proves=True) == wrong
+
+
 def test_sessions_end_and_leases_run_out() -> None:
     held = "0h?@0 0h+ 0a? 0a+7 0L@20"
     assert kinds(held, "session", bound="session") == []

@@ -97,6 +97,29 @@ def test_a_place_does_not_grow() -> None:
     assert kinds(queue + one_more) == ["false-answer"], "no matter what was answered in between"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0t? 0t~ 0a? 0a+7 0n? 0n+ 1q? 1q+7=0 0r? 0r+",
+        "0t? 0t~ 0a? 0a+7 0r? 0r+ 0c? 0c+",
+        "0a? 0a+7 0n? 0n+ 0t? 1q? 1q+7=0 0t~ 0r? 0r+",
+    ],
+)
+def test_a_response_may_be_about_an_entry_whose_acquire_had_no_answer(text: str) -> None:
+    """The entries of one owner share a token, and the service may count each one's renewals."""
+    assert kinds(text, Terms(reenter=True)) == []
+    assert kinds(text) == ["false-answer"], "without re-entry there is one hold"
+    later = text.replace("0t? 0t~ ", "").replace("0t? ", "").replace("0t~ ", "") + " 0t? 0t~"
+    assert kinds(later, Terms(reenter=True)) == ["false-answer"], "an entry after it is another"
+
+
+def test_the_age_may_be_that_of_an_entry_whose_acquire_had_no_answer() -> None:
+    for terms, found in ((Terms(reenter=True), []), (PLAIN, ["false-answer"])):
+        told = on(history("0t?@0 0t~@1 0a?@2 0a+7@3 1q?@4 1q+7=0@5"), terms)
+        told.rows["spent"][told.rows["f"] == Op.HOLDER] = spent(4 * SECOND, None)
+        assert [one.kind for one in truthful_queries.check(case(told)).findings] == found
+
+
 def test_who_waits_is_not_told_that_it_does_not() -> None:
     waits = "0a? 0a+1 1a? 1Q 1k? 1k+=-1 0n? 0n+ 0r? 0r+ 1a+2"
     assert kinds(waits) == ["false-answer"]

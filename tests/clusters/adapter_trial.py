@@ -36,25 +36,29 @@ Keys = dict[str, tuple[str, int]]
 
 
 class Proxy:
-    """Forwards to a server. `loses`: "request" or "reply", and the connection is closed then."""
+    """Forwards to a server. `loses`: "request" or "reply", and the connection is closed then.
 
-    def __init__(self, address: str, server: str) -> None:
+    only   which packets are lost, all by default
+    """
+
+    def __init__(self, address: str, server: str, port: int = PORT) -> None:
         self.loses = ""
-        self._server = server
-        self._door = socket.create_server((address, PORT), backlog=64)
+        self.only: Callable[[bytes], bool] = lambda packet: True
+        self._server, self._port = server, port
+        self._door = socket.create_server((address, port), backlog=64)
         threading.Thread(target=self._accept, daemon=True).start()
 
     def _accept(self) -> None:
         while True:
             near, _ = self._door.accept()
-            far = socket.create_connection((self._server, PORT))
+            far = socket.create_connection((self._server, self._port))
             for ends in ((near, far, "request"), (far, near, "reply")):
                 threading.Thread(target=self._pump, args=ends, daemon=True).start()
 
     def _pump(self, source: socket.socket, target: socket.socket, what: str) -> None:
         with suppress(OSError):
             while data := source.recv(65536):
-                if self.loses == what:
+                if self.loses == what and self.only(data):
                     break
                 target.sendall(data)
         for end in (source, target):

@@ -33,6 +33,7 @@ class Library:
 
     def __init__(self) -> None:
         self.raises: dict[str, Exception] = {}
+        self.left: list[str] = []
         self.calls: list[str] = []
         self.listener: Any = None
 
@@ -52,7 +53,8 @@ def kazoo(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
     class Lock:
         def __init__(self, path: str) -> None:
-            self.path, self.node = path, "x__lock__0000000007"
+            self.path, self.prefix = path, "x__lock__"
+            self.node = "x__lock__0000000007"
 
         def acquire(self, blocking: bool, timeout: float | None) -> Any:
             return library.does("acquire", True)
@@ -76,29 +78,48 @@ def kazoo(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         def exists_async(self, path: str) -> Any:
             return later("exists", SimpleNamespace(czxid=41))
 
+        def sync_async(self, path: str) -> Any:
+            return later("sync", path)
+
+        def get_children_async(self, path: str) -> Any:
+            return later("children", list(library.left))
+
         def set_async(self, path: str, data: bytes) -> Any:
             return later("set", None)
 
+    yield from imported(monkeypatch, library, KazooClient, Lock, {"KazooException": base, **errors})
+
+
+def imported(
+    monkeypatch: pytest.MonkeyPatch,
+    library: Library,
+    client: type,
+    lock: type,
+    errors: dict[str, type],
+) -> Iterator[Any]:
+    """The adapter, imported with modules of kazoo that have these."""
     states = SimpleNamespace(LOST="LOST", SUSPENDED="SUSPENDED")
     contents: dict[str, dict[str, Any]] = {
         "kazoo": {},
-        "kazoo.client": {"KazooClient": KazooClient},
-        "kazoo.exceptions": {"KazooException": base, **errors},
+        "kazoo.client": {"KazooClient": client},
+        "kazoo.exceptions": errors,
         "kazoo.handlers": {},
         "kazoo.handlers.threading": {"KazooTimeoutError": type("Timeout", (Exception,), {})},
         "kazoo.protocol": {},
         "kazoo.protocol.states": {"KazooState": states},
         "kazoo.recipe": {},
-        "kazoo.recipe.lock": {"Lock": Lock},
+        "kazoo.recipe.lock": {"Lock": lock},
     }
     for name, attributes in contents.items():
         module = ModuleType(name)
         vars(module).update(attributes)
         monkeypatch.setitem(sys.modules, name, module)
-    name = "holdfast.clusters.systems.zookeeper.client"
-    monkeypatch.delitem(sys.modules, name, raising=False)
-    yield SimpleNamespace(adapter=importlib.import_module(name), library=library, **errors)
-    sys.modules.pop(name, None)
+    names = [f"holdfast.clusters.systems.zookeeper.{name}" for name in ("contenders", "client")]
+    for name in names:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    yield SimpleNamespace(adapter=importlib.import_module(names[1]), library=library, **errors)
+    for name in names:
+        sys.modules.pop(name, None)
 
 
 def made(kazoo: Any, told: list[Any] | None = None, **options: str) -> Any:
@@ -144,6 +165,29 @@ def test_errors_of_an_acquire_mean_what_the_table_says(
     assert acquire(made(kazoo)).outcome is outcome
 
 
+@pytest.mark.parametrize(
+    ("left", "error", "outcome"),
+    [
+        ([], "", Status.FAIL),
+        (["y__lock__0000000006"], "", Status.FAIL),
+        (["y__lock__0000000006", "x__lock__0000000007"], "", Status.INFO),
+        ([], "NoNodeError", Status.FAIL),
+        ([], "ConnectionLoss", Status.INFO),
+        ([], "OperationTimeoutError", Status.INFO),
+    ],
+)
+def test_an_acquire_has_failed_only_if_none_of_its_nodes_is_left(
+    kazoo: Any, left: list[str], error: str, outcome: Status
+) -> None:
+    """kazoo ignores errors of the request that deletes the node of an acquire that timed out."""
+    kazoo.library.raises["acquire"] = kazoo.LockTimeout()
+    kazoo.library.left = left
+    if error:
+        kazoo.library.raises["children"] = getattr(kazoo, error)()
+    assert acquire(made(kazoo)).outcome is outcome
+    assert kazoo.library.calls[-2:] == ["sync", "children"], "all that was requested before"
+
+
 def test_a_lock_whose_token_cannot_be_read_is_given_back_and_unknown(kazoo: Any) -> None:
     kazoo.library.raises["exists"] = kazoo.ConnectionLoss()
     assert acquire(made(kazoo)).outcome is Status.INFO
@@ -160,7 +204,7 @@ def test_a_release_says_ok_only_where_a_write_proved_the_node(
     kazoo.library.raises["set"] = kazoo.NoNodeError()
     assert client.release(GRANT).outcome is Status.NOT_OWNER
     kazoo.library.raises["set"] = kazoo.ConnectionLoss()
-    assert client.release(GRANT).outcome is Status.NOT_OWNER, "gone, and not known since when"
+    assert client.release(GRANT).outcome is Status.INFO, "gone; it may have been its own until then"
     kazoo.library.raises["release"] = kazoo.ConnectionLoss()
     assert client.release(GRANT).outcome is Status.INFO
     assert kazoo.library.calls.count("release") == 4

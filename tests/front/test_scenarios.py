@@ -178,8 +178,12 @@ def test_a_sweep_names_the_smallest_value_that_breaks(capsys: Capture) -> None:
     said = holdfast(capsys, "scenario", *words)
     assert "smallest value with a violation: 1500ms; held at 500ms" in said.out
     assert said.code == 0, "an unfenced resource was never promised to refuse"
+    assert "the resource is unfenced: it admits the stale writes" in said.out
     found = json.loads(holdfast(capsys, "scenario", *words, "--json").out)
     assert (found["breaks"], found["held"]) == ("1500ms", "500ms")
+    assert found["resource"] == "unfenced"
+    fenced = holdfast(capsys, "scenario", *words[:3], "--seeds", "1", "--resource", "fenced")
+    assert "unfenced" not in fenced.out
     assert [step["tested"] for step in found["steps"]] == [True, True]
 
 

@@ -75,7 +75,7 @@ def survive(tmp_path: Path, count: int) -> Counter[str]:
 
 
 def renamed(tmp_path: Path, key: str) -> RunDir:
-    """A run whose manifest has a system or resource that does not exist."""
+    """A run whose manifest has a name that does not exist."""
     run = write(SHAPE, tmp_path)
     table = json.loads(run.manifest.read_text())
     table["plan"][key] = "nosuch"
@@ -83,9 +83,24 @@ def renamed(tmp_path: Path, key: str) -> RunDir:
     return run
 
 
-def test_a_resource_that_does_not_exist_is_refused(tmp_path: Path) -> None:
-    said = outcome(renamed(tmp_path, "resource"))
-    assert isinstance(said, UsageError) and "unknown resource 'nosuch'" in str(said)
+@pytest.mark.parametrize("kind", ["resource", "workload", "backend"])
+def test_what_does_not_exist_is_refused(tmp_path: Path, kind: str) -> None:
+    run = renamed(tmp_path, kind)
+    said = outcome(run)
+    assert isinstance(said, UsageError) and len(said.problems) == 1
+    assert str(said).startswith(f"{run.manifest}: unknown {kind} 'nosuch'")
+
+
+def test_a_plug_in_that_made_a_run_need_not_be_installed(tmp_path: Path) -> None:
+    for n, (kind, name) in enumerate((("workload", "nosuch"), ("backend", "nosuch"))):
+        run = renamed(tmp_path / str(n), kind)
+        table = json.loads(run.manifest.read_text())
+        table["plug_ins"] = {f"{kind} {name}": "other 1.0"}
+        run.manifest.write_text(json.dumps(table))
+        assert isinstance(outcome(run), Judged), kind
+    run = renamed(tmp_path / "own", "workload")
+    run.manifest.write_text(run.manifest.read_text().replace('"nosuch"', '"mine.py:Mine"'))
+    assert isinstance(outcome(run), Judged)
 
 
 def test_a_system_that_does_not_exist_is_told(

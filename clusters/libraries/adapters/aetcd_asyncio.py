@@ -36,7 +36,7 @@ class Subject:
         return bool(await lock.acquire(timeout=wait_s))
 
     async def renew(self, lock: LibraryLock, lease_s: float) -> bool:
-        return int((await lock.refresh()).ttl) > 0
+        return int((await lock.refresh()).TTL) > 0
 
     async def release(self, lock: LibraryLock) -> bool:
         return bool(await lock.release())

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from kazoo.client import KazooClient
-from kazoo.exceptions import CancelledError, LockTimeout
+from kazoo.exceptions import LockTimeout
 
 from holdfast.clusters.libraries.library_lock import LibraryLock
 from holdfast.clusters.systems.zookeeper import PORT
+from holdfast.clusters.systems.zookeeper.contenders import left_behind
 from holdfast.harness.core.operations import Status
 from holdfast.harness.core.ports import ClientSetup
 
-ERRORS = ((LockTimeout, Status.FAIL), (CancelledError, Status.FAIL))
+ANSWER_WITHIN_S = 2
+ERRORS: tuple[tuple[type[Exception], Status], ...] = ()
+
+
+class NodeLeft(Exception):
+    """The library gave up, and the node of its attempt may still become the holder."""
 
 
 class Subject:
@@ -27,7 +35,12 @@ class Subject:
         return self._client.Lock(f"/locks/{name}", attempt)
 
     def acquire(self, lock: LibraryLock, wait_s: float | None) -> bool:
-        return bool(lock.acquire(blocking=wait_s != 0, timeout=wait_s or None))
+        with contextlib.suppress(LockTimeout):
+            if lock.acquire(blocking=wait_s != 0, timeout=wait_s or None):
+                return True
+        if left_behind(self._client, lock, ANSWER_WITHIN_S):
+            raise NodeLeft(f"a node of {lock.prefix} is left")
+        return False
 
     def renew(self, lock: LibraryLock, lease_s: float) -> bool:
         return bool(lock.is_acquired)

@@ -26,12 +26,12 @@ from kazoo.protocol.states import KazooState
 from kazoo.recipe.lock import Lock
 
 from holdfast.clusters.systems.zookeeper import PORT, session_ns
+from holdfast.clusters.systems.zookeeper.contenders import left_behind
 from holdfast.harness.core.clock import SECOND, now_ns
 from holdfast.harness.core.operations import NO_TOKEN, Answer, Grant, Mode, Op, Status
 from holdfast.harness.core.ports import CLIENT, ClientSetup
 
 MEANING: tuple[tuple[type[Exception], Status], ...] = (
-    (LockTimeout, Status.FAIL),
     (NoNodeError, Status.NOT_OWNER),
     (SessionExpiredError, Status.NOT_OWNER),
     (ConnectionLoss, Status.INFO),
@@ -81,7 +81,9 @@ class KazooLock:
         timeout_s = wait_ns / SECOND if wait_ns > 0 else None
         try:
             if not asked.acquire(blocking=wait_ns != 0, timeout=timeout_s):
-                return Answer(outcome=Status.FAIL)
+                return self._not_granted(asked, "")
+        except LockTimeout as error:
+            return self._not_granted(asked, f"LockTimeout: {error}")
         except (KazooException, KazooTimeoutError) as error:
             return _answer(error)
         try:
@@ -95,6 +97,15 @@ class KazooLock:
             lock=lock, attempt=attempt, token=token, ttl_ns=self._session_ns, granted_at_ns=0
         )
         return Answer(outcome=Status.OK, token=token, ttl_ns=self._session_ns)
+
+    def _not_granted(self, lock: Lock, error: str) -> Answer:
+        """Rejected, unless the node of the attempt is, or may be, still in the queue."""
+        try:
+            if not left_behind(self._zk, lock, self._call_s):
+                return Answer(outcome=Status.FAIL, error=error)
+        except (KazooException, KazooTimeoutError) as unknown:
+            return Answer(outcome=Status.INFO, error=f"{error} {type(unknown).__name__}".strip())
+        return Answer(outcome=Status.INFO, error=f"{error} its node was not deleted".strip())
 
     def renew(self, grant: Grant, *, ttl_ns: int) -> Answer:
         """Writes to the attempt's node, and again after a lost connection."""
@@ -114,7 +125,7 @@ class KazooLock:
         """Renews, then releases, because the library's release does not show the holder.
 
         Ok proves that the attempt owned its lock until now, and no longer does. If the library has
-        released and no write could prove that, it ended at some unknown time before.
+        released and no write could prove that, it may have owned it until now, or not.
         """
         self._held.pop(grant.attempt, None)
         owned = self.renew(grant, ttl_ns=0)
@@ -123,7 +134,7 @@ class KazooLock:
         except (KazooException, KazooTimeoutError) as error:
             return owned if owned.outcome is Status.NOT_OWNER else _answer(error)
         if released and owned.outcome is Status.INFO:
-            return Answer(outcome=Status.NOT_OWNER, error=f"released, not proved: {owned.error}")
+            return Answer(outcome=Status.INFO, error=f"released, not proved: {owned.error}")
         return owned
 
     def close(self) -> None:

@@ -58,12 +58,17 @@ def judge_run(run: RunDir, checkers: Sequence[str] = (), in_parts: int = 0) -> J
 
 
 def _known(run: RunDir, manifest: Manifest) -> None:
-    """UsageError for a resource that does not exist: what it admits decides verdicts. A system may
-    be that of a plug-in which is not installed here: the manifest has its promises."""
+    """UsageError for a resource, workload or backend that does not exist: verdicts depend on them.
+    A system may be that of a plug-in which is not installed here: the manifest has its promises."""
     plan = manifest.plan
-    if plan.resource not in catalogue.RESOURCES:
-        unknown = suggest(plan.resource, catalogue.RESOURCES, "resource")
-        raise UsageError(f"{run.manifest}: {unknown}")
+    for kind, name, names in (
+        ("resource", plan.resource, catalogue.RESOURCES),
+        ("workload", plan.workload, catalogue.WORKLOADS),
+        ("backend", plan.backend, catalogue.BACKENDS),
+    ):
+        own = kind == "workload" and OWN.fullmatch(name)
+        if name not in names and not own and f"{kind} {name}" not in manifest.plug_ins:
+            raise UsageError(f"{run.manifest}: {suggest(name, names, kind)}")
     known = plan.system in catalogue.SYSTEMS or OWN.fullmatch(plan.system)
     if not known and f"system {plan.system}" not in manifest.plug_ins:
         click.echo(

@@ -138,6 +138,11 @@ def steps(
         )
 
 
+def resource(table: Mapping[str, Json], sweep: Sweep) -> str:
+    """The kind of protected resource in the runs: the system's own if the plan names none."""
+    return prepare.complete(plan_at(table, sweep, sweep.values[0])).resource
+
+
 def plan_at(table: Mapping[str, Json], sweep: Sweep, value: str) -> Plan:
     """The plan of one value, faults not sampled yet; UsageError if it cannot be run."""
     plan = parse(at(table, sweep.key, value), prepare.KNOWN, f"sweep {sweep.key}={value}")

@@ -19,6 +19,11 @@ from holdfast.harness.core.errors import worst_exit_code
 from holdfast.harness.core.json_value import Json
 from holdfast.reports.text.layout import say
 
+UNFENCED = {
+    "unfenced": ("the resource is unfenced: it admits the stale writes that a fenced one rejects",)
+}
+"""Kind of resource -> what to know of it to read a value at which something is violated."""
+
 
 def carry_out(
     name: str,
@@ -32,6 +37,7 @@ def carry_out(
     """Runs every value in order; exit code: 1 a promise was broken, 3 a value was not tested."""
     where = f"{table['system']} on {table['backend']}"
     click.echo(f"{name}: {sweep.key} of {where}, {sweep.seeds} runs per value", err=True)
+    resource = sweeping.resource(table, sweep)
     if table["backend"] in VIRTUAL_TIME:
         seed_search.warm()
     done = []
@@ -41,9 +47,9 @@ def carry_out(
             say(_line(step, sweep), indent=12)
     code = exit_code(done)
     if as_json:
-        click.echo(json.dumps(_object(name, table, sweep, done, code)))
+        click.echo(json.dumps({**_object(name, table, sweep, done, code), "resource": resource}))
     else:
-        for line in _conclusion(done, sweep):
+        for line in [*_conclusion(done, sweep), *UNFENCED.get(resource, ())]:
             say(line)
     return code
 

@@ -1,0 +1,349 @@
+"""One adapter of a lock on etcd, ZooKeeper or PostgreSQL: what it says of each call, and who holds.
+
+`python -S -P -m tests.clusters.holder_trial SERVICE CLIENT ADDRESS=SERVER` prints a row of
+JSON for each call: what was done before, the outcome that the adapter claims, and the contenders of
+the lock, as the server itself lists them, before and after the call. The first of them holds. The
+library reaches the server through a proxy at ADDRESS.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import os
+import socket
+import struct
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from holdfast.clusters.systems.postgres import DATABASE, USER
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.loading import load
+from holdfast.harness.core.operations import NO_TOKEN, Answer, Grant, Mode, Status
+from holdfast.harness.core.ports import ClientSetup
+from tests.clusters.adapter_trial import Proxy
+
+LEASE_NS, WAIT_NS, HUNG_S, SETTLED_S = 3 * SECOND, 1_200_000_000, 4, 25
+ZK_DELETE = 2
+"""The type of ZooKeeper's request that deletes a node."""
+
+
+ACQUIRES = ("free", "theirs", "theirs, cut", "cut", "reply-lost", "undone, cut")
+CALLS = ("ours", "gone", "theirs", "expired", "cut", "reply-lost", "released")
+"""What the lock's state is made before a call; "undone": requests that take a contender back."""
+
+
+class Etcd:
+    """One etcd server, asked over its JSON gateway and, for old libraries, by its API version 2."""
+
+    port, states = 2379, CALLS
+
+    def __init__(self, server: str) -> None:
+        self._url = f"http://{server}:{self.port}"
+
+    def _ask(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        with urllib.request.urlopen(self._url + path, data, timeout=10) as reply:
+            return json.load(reply)
+
+    def contenders(self, lock: str) -> list[str]:
+        """Keys of a lock in the order in which they were written, each with its value."""
+        whole = base64.b64encode(b"\0").decode()
+        found = self._ask("/v3/kv/range", {"key": whole, "range_end": whole}).get("kvs", [])
+        plain = [
+            (int(one["create_revision"]), base64.b64decode(one["key"]).decode(), one.get("value"))
+            for one in found
+        ]
+        old = [(0, one["key"], one.get("value")) for one in self._old()]
+        # A key that is written anew by another has another revision.
+        return [
+            f"{at} {key} {value}"
+            for at, key, value in sorted(plain + old)
+            if lock in key.split("/")
+        ]
+
+    def _old(self) -> list[Mapping[str, Any]]:
+        """Leaves below the hidden folder in which python-etcd has its locks."""
+        try:
+            return _leaves(self._ask("/v2/keys/_locks?recursive=true")["node"])
+        except urllib.error.HTTPError:
+            return []
+
+    def delete(self, contender: str) -> None:
+        """Ends its lease, and the key with it, as the server does; a key without one is deleted."""
+        key = contender.split(" ")[1]
+        named = {"key": base64.b64encode(key.encode()).decode()}
+        for one in self._ask("/v3/kv/range", named).get("kvs", []):
+            if "lease" in one:
+                self._ask("/v3/lease/revoke", {"ID": one["lease"]})
+        self._ask("/v3/kv/deleterange", named)
+        away = urllib.request.Request(f"{self._url}/v2/keys{key}", method="DELETE")
+        with suppress(OSError), urllib.request.urlopen(away, timeout=10):
+            pass
+
+
+def _leaves(node: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    if not node.get("dir"):
+        return [node]
+    return [leaf for child in node.get("nodes", []) for leaf in _leaves(child)]
+
+
+class ZooKeeper:
+    """One ZooKeeper server, asked by its own protocol in a session of its own."""
+
+    port, states = 2181, CALLS
+
+    def __init__(self, server: str) -> None:
+        self._link = socket.create_connection((server, self.port), timeout=10)
+        self._send(struct.pack("!iqiq", 0, 0, 60_000, 0) + _text(b"\0" * 16))
+        self._reply()
+        self._number = 0
+
+    def _send(self, body: bytes) -> None:
+        self._link.sendall(struct.pack("!i", len(body)) + body)
+
+    def _reply(self) -> bytes:
+        (length,) = struct.unpack("!i", self._read(4))
+        return self._read(length)
+
+    def _read(self, length: int) -> bytes:
+        data = b""
+        while len(data) < length:
+            more = self._link.recv(length - len(data))
+            if not more:
+                raise ConnectionError("closed by the server")
+            data += more
+        return data
+
+    def _ask(self, kind: int, body: bytes) -> tuple[int, bytes]:
+        """(error, the rest of the reply)."""
+        self._number += 1
+        self._send(struct.pack("!ii", self._number, kind) + body)
+        reply = self._reply()
+        return struct.unpack("!i", reply[12:16])[0], reply[16:]
+
+    def _children(self, path: str) -> list[str]:
+        error, rest = self._ask(8, _text(path.encode()) + b"\0")
+        if error:
+            return []
+        (count,), at, names = struct.unpack("!i", rest[:4]), 4, list[str]()
+        for _ in range(count):
+            (length,) = struct.unpack("!i", rest[at : at + 4])
+            names.append(rest[at + 4 : at + 4 + length].decode())
+            at += 4 + length
+        return names
+
+    def contenders(self, lock: str) -> list[str]:
+        """Nodes of a lock in the order of their numbers."""
+        paths = [f"/{parent}/{lock}" for parent in ("holdfast", "locks")]
+        found = [(name[-10:], f"{path}/{name}") for path in paths for name in self._children(path)]
+        return [path for _, path in sorted(found)]
+
+    def delete(self, contender: str) -> None:
+        self._ask(ZK_DELETE, _text(contender.encode()) + struct.pack("!i", -1))
+
+
+class Postgres:
+    """One PostgreSQL server, asked with psql: the sessions that have or want an advisory lock."""
+
+    port = 5432
+    # A session without a heartbeat is over when the server is told so, as in the state "gone".
+    states = tuple(state for state in CALLS if state != "expired")
+
+    def __init__(self, server: str) -> None:
+        self._words = ("psql", "-h", server, "-p", str(self.port), "-U", USER, "-d", DATABASE)
+
+    def _ask(self, query: str) -> list[str]:
+        done = subprocess.run([*self._words, "-Atc", query], capture_output=True, text=True)
+        if done.returncode:
+            raise ConnectionError(done.stderr)
+        return done.stdout.split()
+
+    def contenders(self, lock: str) -> list[str]:
+        """Sessions, the holder first; each lock has the server for itself."""
+        held = "select pid from pg_locks where locktype = 'advisory' order by granted desc, pid"
+        return self._ask(held)
+
+    def delete(self, contender: str) -> None:
+        """Ends the session, and waits until it is gone."""
+        self._ask(f"select pg_terminate_backend({contender}, 5000)")
+
+
+def _text(data: bytes) -> bytes:
+    return struct.pack("!i", len(data)) + data
+
+
+def _deletes(packet: bytes) -> bool:
+    return len(packet) >= 12 and struct.unpack("!i", packet[8:12])[0] == ZK_DELETE
+
+
+SERVICES: Mapping[str, type[Etcd | ZooKeeper | Postgres]] = {
+    "etcd": Etcd,
+    "zookeeper": ZooKeeper,
+    "postgres-advisory": Postgres,
+}
+
+
+class Trial:
+    """Two clients of one library, and the server that both use."""
+
+    def __init__(self, service: str, make: str, pair: str) -> None:
+        near, far = pair.split("=")
+        self.server: Any = SERVICES[service](far)
+        self.proxy = Proxy(near, far, self.server.port)
+        self.deletes = _deletes if service == "zookeeper" else None
+        self.clients = [
+            load(make)(
+                ClientSetup(
+                    process=n, name=f"c{n}", servers=[("n1", address)], lease_ns=LEASE_NS,
+                    options={}, tell=lambda op, **rest: None,
+                )
+            )
+            for n, address in ((1, near), (2, far))
+        ]  # fmt: skip
+        self.threads = [ThreadPoolExecutor(1) for _ in self.clients]
+        self.attempts = 0
+        self.calling: asyncio.Future[Any] | None = None
+
+    async def do(self, who: int, call: str, *args: Any, **named: Any) -> Any:
+        """The answer to a call; INFO if the library hangs, which ends when the state is healed."""
+        client = self.clients[who]
+        if getattr(client, "blocking", False):
+            work = partial(getattr(client, call), *args, **named)
+            self.calling = asyncio.get_running_loop().run_in_executor(self.threads[who], work)
+        else:
+            self.calling = asyncio.ensure_future(getattr(client, call)(*args, **named))
+        await asyncio.wait([self.calling], timeout=HUNG_S)
+        if not self.calling.done():
+            return Answer(outcome=Status.INFO, error=f"no answer within {HUNG_S} s")
+        return self.calling.result()
+
+    async def acquire(self, who: int, lock: str, wait_ns: int = 0) -> tuple[Any, Grant]:
+        self.attempts += 1
+        asked = {"ttl_ns": LEASE_NS, "wait_ns": wait_ns, "mode": Mode.EXCLUSIVE}
+        said = await self.do(who, "acquire", lock, attempt=self.attempts, **asked)
+        token = getattr(said, "token", NO_TOKEN)
+        grant = Grant(
+            lock=lock, attempt=self.attempts, token=token, ttl_ns=LEASE_NS, granted_at_ns=0
+        )
+        return said, grant
+
+    async def run(self) -> None:
+        """Every call in every state, each on a lock of its own."""
+        for client in range(2):
+            if hasattr(self.clients[client], "open"):
+                await self.do(client, "open")
+        for call, wait_ns in (("try", 0), ("acquire", WAIT_NS)):
+            for state in ACQUIRES:
+                await self.meet_acquire(call, state, wait_ns)
+        for call in ("renew", "release"):
+            for state in self.server.states:
+                await self.meet(call, state)
+
+    async def until(self, met: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + SETTLED_S
+        while not met():
+            assert time.monotonic() < deadline, what
+            await asyncio.sleep(0.05)
+
+    def lose(self, what: str, only: Callable[[bytes], bool] | None = None) -> None:
+        self.proxy.only = only or (lambda packet: True)
+        self.proxy.loses = what
+
+    async def meet_acquire(self, call: str, state: str, wait_ns: int) -> None:
+        lock = f"{call}-{state.replace(', ', '-')}"
+        if state.startswith("undone") and self.deletes is None:
+            return
+        await self.connected()
+        if state.startswith(("theirs", "undone")):
+            await self.taken(lock)
+        before = self.server.contenders(lock)
+        if state == "undone, cut":
+            self.lose("request", self.deletes)
+        elif state.endswith("cut"):
+            self.lose("request")
+        elif state == "reply-lost":
+            self.lose("reply")
+        said, _ = await self.acquire(0, lock, wait_ns)
+        await self.tell(call, state, said, lock, before, "")
+
+    async def connected(self) -> None:
+        """Its connection is whole: the state before may have ended it."""
+        lock, grant = await self.held("before")
+        await self.do(0, "release", grant)
+        for contender in self.server.contenders(lock):
+            self.server.delete(contender)
+
+    async def held(self, name: str) -> tuple[str, Grant]:
+        """A lock that the client holds; it may take a while to connect after the state before."""
+        deadline = time.monotonic() + SETTLED_S
+        while True:
+            lock = f"{name}-{self.attempts}"
+            said, grant = await self.acquire(0, lock)
+            if said.outcome is Status.OK:
+                return lock, grant
+            assert time.monotonic() < deadline, (name, said)
+
+    async def taken(self, lock: str) -> None:
+        """The other client holds a lock; its last session may have been ended."""
+        deadline = time.monotonic() + SETTLED_S
+        while (said := (await self.acquire(1, lock))[0]).outcome is not Status.OK:
+            assert time.monotonic() < deadline, (lock, said)
+
+    async def meet(self, call: str, state: str) -> None:
+        """A renewal or release of a holder, whose lock is brought into the state before."""
+        lock, grant = await self.held(f"{call}-{state}")
+        ours = self.server.contenders(lock)[0]
+        if state in ("gone", "theirs"):
+            self.server.delete(ours)
+        if state == "theirs":
+            await self.taken(lock)
+        elif state == "expired":
+            self.lose("request")
+            await self.until(lambda: not self.server.contenders(lock), "it expires")
+            self.proxy.loses = ""
+        elif state == "released":
+            await self.do(0, "release", grant)
+        before = self.server.contenders(lock)
+        if state in ("cut", "reply-lost"):
+            self.lose("request" if state == "cut" else "reply")
+        words = {"ttl_ns": LEASE_NS} if call == "renew" else {}
+        try:
+            said = await self.do(0, call, grant, **words)
+        except KeyError:
+            return  # The client keeps no lock object of an attempt that it has released.
+        await self.tell(call, state, said, lock, before, ours)
+
+    async def tell(
+        self, call: str, state: str, said: Any, lock: str, before: Sequence[str], ours: str
+    ) -> None:
+        row = {
+            "call": call, "state": state, "outcome": said.outcome.name, "error": said.error,
+            "ours": ours, "before": before, "after": self.server.contenders(lock),
+        }  # fmt: skip
+        sys.stdout.write(json.dumps(row) + "\n")
+        sys.stdout.flush()
+        self.proxy.loses = ""
+        assert self.calling is not None
+        await asyncio.wait([self.calling], timeout=SETTLED_S)
+        for contender in self.server.contenders(lock):
+            self.server.delete(contender)
+
+
+async def main(argv: Sequence[str]) -> None:
+    await Trial(argv[1], argv[2], argv[3]).run()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv))
+    sys.stdout.flush()
+    os._exit(0)  # Not by way of threads and sockets that libraries leave.
