@@ -62,6 +62,7 @@ class Traits:
     stops_amid_send   stops its nodes in the middle of a send, which leaves at the heal
     leaves_running    every node still runs and responds during it
     shifts_clocks     moves the clocks that its nodes read
+    cuts              drops every packet between its nodes and others, in one direction at least
     passes            leaves nothing behind: one recovery time and one lease after the heal its
                       effect is over. Otherwise (a restart, a wrong clock) it may show at any later
                       time
@@ -88,6 +89,7 @@ class Traits:
     stops_amid_send: bool = False
     leaves_running: bool = False
     shifts_clocks: bool = False
+    cuts: bool = False
     passes: bool = False
     on_packets: bool = False
     on_connections: bool = False
@@ -161,7 +163,7 @@ UNKNOWN = Traits()
 """The traits of an unknown kind."""
 
 BEFORE: Mapping[str, Traits] = {
-    "partition": Traits(passes=True, pattern="partition"),
+    "partition": Traits(cuts=True, passes=True, pattern="partition"),
     "pause": Traits(stops=True, passes=True, pattern="pause"),
     "kill": Traits(kills=True, pattern="kill"),
     "clock": Traits(shifts_clocks=True, leaves_running=True, pattern="clock"),

@@ -1,4 +1,4 @@
-"""Silent owners for runs with crashes: else few leases are in force when a server restarts."""
+"""Silent owners for runs with faults of servers: else few leases are in force when one strikes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ WORKLOADS = ("critical-section", "renewal")
 
 
 def with_lazy_holders(plan: Plan) -> Plan:
-    """The plan with a quarter of its holds silent for most of their lease, if it asks for crashes
-    and does not say otherwise. Scenarios stage their own holds."""
+    """The plan with a quarter of its holds silent for most of their lease, if it asks for faults of
+    a class with opportunities and does not say otherwise. Scenarios stage their own holds."""
     if plan.scenario or plan.workload not in WORKLOADS or OPTION in plan.options:
         return plan
     kinds = dict.fromkeys((*(name for name, _ in plan.nemeses), *(one.do for one in plan.faults)))
     rows = [catalogue.NEMESES[kind] for kind in kinds if kind in catalogue.NEMESES]
-    if not any(fault_class(row.traits) is FaultClass.CRASH for row in rows):
+    if all(fault_class(row.traits) is FaultClass.OTHER for row in rows):
         return plan
     return replace(plan, options={**plan.options, OPTION: SHARE})
