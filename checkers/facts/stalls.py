@@ -287,7 +287,7 @@ def _blocks(case: Case, entries: Indices, dead_let_go: bool) -> tuple[Ints, Ints
         told = [_given_back(case, a) for a in found.pick(entries[stays])]
         over[stays] = np.array(told, np.int64)
     if dead_let_go:
-        # If it was granted, then to a dead owner, and else nobody holds the lock.
+        # If it was granted, then to a dead owner, and else no client holds the lock.
         over = np.where(gone & stays, np.minimum(over, found.end[entries]), over)
         over = np.where(gone & ~stays & (over >= INF), found.end[entries], over)
     counts = stays | found.ok[entries]

@@ -16,7 +16,7 @@ class FaultClass(StrEnum):
     """they stop, and go on later with all that they had, unaware of the time: pauses"""
     CUT = "cut"
     """they go on, and do not reach each other or their clients: partitions"""
-    CLOCK = "clock"
+    CLOCK = "clocks"
     """they go on, and the clock by which they may count leases is wrong"""
     OTHER = "other"
 

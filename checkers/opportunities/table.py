@@ -174,7 +174,8 @@ ROWS: Sequence[OpportunityRow] = (
             strokes=of_replaced_leaders,
             what="a leader that others replaced within half a lease",
         ),
-        change=replace(LONG, target="leader|one"),
+        # As long as a lease that the new leader counts from its election, and then some.
+        change=replace(LONG, target="leader|one", fault_leases=3, every_leases=5),
     ),
     OpportunityRow(
         id="mutual-exclusion/new-leader-grants/cut",
@@ -218,7 +219,7 @@ ROWS: Sequence[OpportunityRow] = (
         tokens=True,
     ),
     OpportunityRow(
-        id="mutual-exclusion/wrong-clock/clock",
+        id="mutual-exclusion/wrong-clock/clocks",
         property="mutual-exclusion",
         faults=FaultClass.CLOCK,
         defect="ends leases by a clock that can be set",

@@ -23,8 +23,8 @@ Models
     one-way         the target server receives from no client (way=in), or no client receives from
                     it (way=out).
     With clients=keep nothing can be cut there, and the fault is skipped for that reason.
-    First the leader is isolated, then the holder, then halves, then the leader again; after that any
-    shape.
+    First the leader is isolated, then the holder, then halves, then the leader again; after that
+    any shape.
 Needs
     cut: a network namespace per node with nftables, or proxies.
 Heals

@@ -90,7 +90,7 @@ PLANTED = {
     "mutual-exclusion/new-leader-grants/cut": (
         f"impatient-leader --nemesis partition:target=leader {ELECTED}"
     ),
-    "mutual-exclusion/wrong-clock/clock": (
+    "mutual-exclusion/wrong-clock/clocks": (
         "wall-clock --nemesis clock:target=leader,step=6s --time 20s --set lazy_pct=50"
     ),
     "token-order/new-leader-counts/cut": "lone-commit --nemesis partition:target=leader --time 20s",

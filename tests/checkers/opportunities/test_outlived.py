@@ -282,7 +282,7 @@ def test_a_kind_whose_row_is_not_staged_keeps_the_old_conditions() -> None:
     [
         (led("pause", 3, 9), "mutual-exclusion/new-leader-grants/stop"),
         (led("partition", 3, 9), "mutual-exclusion/new-leader-grants/cut"),
-        (replace(AHEAD, leader="n1"), "mutual-exclusion/wrong-clock/clock"),
+        (replace(AHEAD, leader="n1"), "mutual-exclusion/wrong-clock/clocks"),
     ],
 )
 def test_other_faults_without_an_opportunity_are_unknown(fault: Window, row: str) -> None:
