@@ -218,3 +218,11 @@ def test_changes_of_a_plan_add_up_with_the_longest_lease() -> None:
     words = run_command(changed(plan, [first, second]))
     assert "--nemesis kill:every=9s,for=200ms,pause:for=6s,target=holder" in words
     assert "--lease 4s" in words and "--locks 1" in words
+
+
+def test_a_fault_that_has_to_last_longer_comes_less_often() -> None:
+    plan = Plan(system="redis", lease_ns=SECOND, nemeses=(("pause", {}),))
+    often = PlanChange(nemesis="pause", fault_leases=1.5, every_leases=2.5)
+    long = PlanChange(nemesis="pause", fault_leases=3, every_leases=5)
+    assert "pause:for=3s,every=3750ms" in run_command(changed(plan, [often, long]))
+    assert "pause:for=1500ms,every=2500ms" in run_command(changed(plan, [long, often]))
