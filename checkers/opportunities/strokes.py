@@ -100,7 +100,7 @@ def _offsets(window: Window, server: str) -> list[int]:
     """The offsets of a server's clock, of each of its processes, as the fault agent read them."""
     read = window.evidence.get("offset_ns")
     of = read.get(server) if isinstance(read, Mapping) else None
-    every = of.values() if isinstance(of, Mapping) else [of]
+    every = [*of.values()] if isinstance(of, Mapping) else [of]
     return [one for one in every if isinstance(one, int)]
 
 
