@@ -13,7 +13,7 @@ import pytest
 from holdfast.checkers.opportunities.table import ROWS
 from holdfast.engine import seed_search
 from holdfast.harness.core.clock import MILLISECOND, SECOND
-from holdfast.harness.core.verdict import PlanChange
+from holdfast.harness.core.verdict import PlanChange, Verdict
 from holdfast.harness.plans.command_line import changed, run_command
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.verdicts.judged import Judged
@@ -127,8 +127,8 @@ def test_default_faults_of_a_correct_service_mostly_have_opportunities(kind: str
         judged = simulated(*shlex.split(words))
         row = next(one for one in judged.verdicts if one.property == "mutual-exclusion")
         verdicts.append(row.under[kind].verdict)
-    assert "VIOLATED" not in verdicts
-    assert verdicts.count("HOLDS") >= 6
+    assert Verdict.VIOLATED not in verdicts
+    assert verdicts.count(Verdict.HOLDS) >= 6
 
 
 @pytest.mark.parametrize("kind", ["partition", "clock"])
