@@ -37,15 +37,13 @@ def _of_kind(case: Case, prop: str, kind: str, met: Met) -> Met:
     windows = [w for w in case.windows if w.do == kind and w.effective and held_at_bite(case, w)]
     # A client that is struck takes from no server what it had acknowledged.
     struck = any(servers_struck(case, window) for window in windows)
-    crash = struck and fault_class(windows[0].traits) is FaultClass.CRASH
+    of = fault_class(windows[0].traits) if struck else FaultClass.OTHER
+    crash = of is FaultClass.CRASH
     loses = crash and windows[0].traits.loses_unsynced
-    rows = [
-        row
-        for row in rows_for(prop, FaultClass.CRASH)
-        if crash and row.concerns(case) and (loses or not row.unsynced)
-    ]
-    if rows:
-        return _seen(met, {row.id: _look(case, row, kind, windows) for row in rows})
+    rows = [row for row in rows_for(prop, of) if row.concerns(case) and (loses or not row.unsynced)]
+    seen = {row.id: _look(case, row, kind, windows) for row in rows}
+    if (crash and seen) or any(one.staged for one in seen.values()):
+        return _seen(met, seen)
     if prop not in LIVENESS and not crash:
         return met
     unmet = {name: why for name, why in met.unmet.items() if name not in GRANTS}

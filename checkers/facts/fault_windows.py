@@ -168,6 +168,15 @@ def servers_struck(case: Case, window: Window) -> list[str]:
     return [name for name in names if name in window.nodes]
 
 
+def kills_only_clients(case: Case, window: Window) -> bool:
+    """Whether a fault only kills clients, and the service runs elsewhere and goes on: what it may
+    still keep for them are their holds and their acquires of unknown outcome."""
+    if not window.traits.kills or window.traits.loses_unsynced or not window.nodes:
+        return False
+    served = int(case.options.get("servers", "0")) > 0
+    return served and set(window.nodes) <= set(case.nodes.values())
+
+
 def stops_a_minority(case: Case, window: Window) -> bool:
     """Whether a fault only stops servers, and fewer than half of them, including all that other
     faults strike meanwhile."""

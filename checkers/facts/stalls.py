@@ -2,20 +2,22 @@
 
 Liveness is judged only where every legitimate delay is used up: possible holds, faults with the
 time to recover from them plus a restarted lease, for each acquire of unknown outcome the lease that
-it may still hold, and the time in which the host was starved of CPU.
+it may still hold, and the time in which the host was starved of CPU, but no more of it than the
+longest silence of the service: what it answered it had the processor time for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
-from holdfast.checkers.facts.fault_windows import stops_a_minority
+from holdfast.checkers.facts.fault_windows import kills_only_clients, stops_a_minority
 from holdfast.checkers.holds.attempt_table import Table, table
 from holdfast.checkers.holds.derive import ENDS, INF, Attempt, Span
-from holdfast.checkers.holds.history_index import Bools, Indices, Ints
+from holdfast.checkers.holds.history_index import Bools, Indices, Ints, column
 from holdfast.checkers.holds.leases import EXPIRY_SLACK_NS
 from holdfast.checkers.holds.starvation import starved_ns
 from holdfast.harness.core.case import Case
@@ -135,8 +137,10 @@ def _of_lock(
                 EXPIRY_SLACK_NS
                 + delay_ns
                 + burning * (EXPIRY_SLACK_NS + delay_ns + longest_ns(case))
-                + starved_ns(case, first_ns, last_ns)
             )
+            if last_ns - first_ns < excused_ns:
+                continue
+            excused_ns += _starved(case, entries, first_ns, last_ns)
             if last_ns - first_ns < excused_ns:
                 continue
             before = entries[found.ok[entries] & (found.ret[entries] <= first_ns)]
@@ -151,6 +155,40 @@ def _of_lock(
                 whole=(first_ns, last_ns) == (run[0][2].inv_ns, span[1]),
                 excused_ns=excused_ns,
             )
+
+
+def _starved(case: Case, entries: Indices, from_ns: int, to_ns: int) -> int:
+    """How much of a span too little processor time explains: at most the longest silence."""
+    starved = starved_ns(case, from_ns, to_ns)
+    return min(starved, longest_silence(case, entries, from_ns, to_ns)) if starved else 0
+
+
+def longest_silence(case: Case, entries: Indices, from_ns: int, to_ns: int) -> int:
+    """The longest time of a span in which the service may have answered no refused request of some,
+    or left one of them, which may have been the next in the queue, without an answer.
+
+    An answer falls between the call, or the answer before it, and its return:
+
+        requests  [1, 2] [3, 9] [4, 5]  in  0..10      3 to 9 (of the second), 4 to 10: 6
+    """
+    found, inv = table(case), column(case, "t_inv")
+    met = (found.inv[entries] < to_ns) & (found.ret[entries] > from_ns)
+    refused = entries[met & ~found.ok[entries] & ~found.unknown[entries]]
+    longest, spans = 0, list[Span]()
+    for a in found.pick(refused):
+        answers = sorted(int(inv[row]) for row in a.waitings)
+        times = [a.inv_ns, *answers, a.ret_ns]
+        pieces = list(pairwise(times))
+        longest = max(longest, *(min(to, to_ns) - max(begun, from_ns) for begun, to in pieces))
+        spans += pieces[:-1] if _no_answer(case, a) else pieces
+    whole = sorted((begun, to) for begun, to in spans if from_ns <= begun and to <= to_ns)
+    # From the call of each one the service may have been silent until the earliest return of all
+    # that were sent later.
+    soonest = to_ns
+    for begun, to in reversed(whole):
+        longest = max(longest, soonest - begun)
+        soonest = min(soonest, to)
+    return max(longest, soonest - from_ns)
 
 
 def _overlapping(
@@ -224,6 +262,8 @@ def _disturbed(case: Case) -> list[Span]:
     calm_ns = promises.recovery_ns + lease_ns
     spans = []
     for window in case.windows:
+        if kills_only_clients(case, window):
+            continue
         if promises.minority_ns >= 0 and stops_a_minority(case, window):
             spans.append((window.from_ns, window.from_ns + promises.minority_ns + lease_ns))
             spans.append((window.to_ns, window.to_ns + calm_ns))
@@ -247,6 +287,8 @@ def _blocks(case: Case, entries: Indices, dead_let_go: bool) -> tuple[Ints, Ints
         told = [_given_back(case, a) for a in found.pick(entries[stays])]
         over[stays] = np.array(told, np.int64)
     if dead_let_go:
+        # If it was granted, then to a dead owner, and else no client holds the lock.
+        over = np.where(gone & stays, np.minimum(over, found.end[entries]), over)
         over = np.where(gone & ~stays & (over >= INF), found.end[entries], over)
     counts = stays | found.ok[entries]
     return begun[counts], over[counts]

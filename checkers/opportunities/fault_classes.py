@@ -12,9 +12,21 @@ class FaultClass(StrEnum):
 
     CRASH = "crash"
     """they stop, and may come back with less than they had acknowledged: kills and power losses"""
+    STOP = "stop"
+    """they stop, and go on later with all that they had, unaware of the time: pauses"""
+    CUT = "cut"
+    """they go on, and do not reach each other or their clients: partitions"""
+    CLOCK = "clocks"
+    """they go on, and the clock by which they may count leases is wrong"""
     OTHER = "other"
 
 
 def fault_class(traits: Traits) -> FaultClass:
     """The class of a kind of fault. One that may kill later is no crash: it may never have."""
-    return FaultClass.CRASH if traits.kills else FaultClass.OTHER
+    if traits.kills:
+        return FaultClass.CRASH
+    if traits.stops:
+        return FaultClass.STOP
+    if traits.cuts:
+        return FaultClass.CUT
+    return FaultClass.CLOCK if traits.shifts_clocks else FaultClass.OTHER

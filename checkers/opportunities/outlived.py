@@ -22,6 +22,7 @@ from holdfast.checkers.holds.history_index import column, rows_of
 from holdfast.checkers.holds.leases import INF, Renewal, contract_end, shortest
 from holdfast.checkers.holds.overlaps import slack
 from holdfast.checkers.holds.statements import believed
+from holdfast.checkers.opportunities.responses import first_response
 from holdfast.checkers.opportunities.strokes import Stroke, unstaged
 from holdfast.harness.core.case import Case, Window
 from holdfast.harness.core.operations import Op, Status
@@ -31,13 +32,23 @@ Strokes = Callable[[Case, Sequence[Window]], list[Stroke]]
 RECENT = 12
 """Number of the last grants of a lock before a stroke among which open holds are looked for."""
 
+LOOKS = 20
+"""So often in a lease a service is taken to look for leases that are over; an answer that was on
+its way at a stroke is taken to have arrived by the next time."""
+
 
 class Outlived(NamedTuple):
-    """A hold that was open at a stroke. until_ns: its owner certainly still had a right to it."""
+    """A hold that was open at a stroke.
+
+    until_ns   its owner certainly still had a right to it, and acted as its owner
+    left_ns    how much of it was left at the stroke; if its owner then lost it, of what it had been
+               promised: the loss may be what the defect did
+    """
 
     hold: Attempt
     stroke: Stroke
     until_ns: int
+    left_ns: int
 
     @property
     def age_ns(self) -> int:
@@ -57,9 +68,12 @@ def outlived(
     if not hits:
         return unstaged(windows, what)
     across = [one for stroke in hits for one in _held(case, stroke)]
-    held = [one for one in across if one.age_ns < new_ns]
-    if across and not held:
-        youngest_ns = min(one.age_ns for one in across)
+    moved = [one for one in across if _over_by_clock(case, one)]
+    if across and not moved:
+        return Seen(nearest=_not_moved(across))
+    held = [one for one in moved if one.age_ns < new_ns]
+    if moved and not held:
+        youngest_ns = min(one.age_ns for one in moved)
         return Seen(
             nearest=f"the newest hold at a {hits[0].window.do} was {span(youngest_ns)} old, and"
             f" only one of less than {span(new_ns)} could be lost"
@@ -72,6 +86,22 @@ def outlived(
     return Seen(nearest=_nearest(case, hits, held))
 
 
+def _over_by_clock(case: Case, one: Outlived) -> bool:
+    """Whether a stroke that set clocks ahead took all that a hold had left, and that was more than
+    the time in which a service may not look at its clocks; True of other strokes."""
+    moved_ns = one.stroke.moved_ns
+    return moved_ns < 0 or case.lease_ns // LOOKS <= one.left_ns < moved_ns
+
+
+def _not_moved(held: Sequence[Outlived]) -> str:
+    stroke, every = held[0].stroke, [one.left_ns for one in held]
+    most_ns = max(one.stroke.moved_ns for one in held)
+    return (
+        f"the holds had {span(min(every))} to {span(min(max(every), INF // 2))} left when a"
+        f" {stroke.window.do} set clocks ahead by {span(most_ns)} at most"
+    )
+
+
 def _held(case: Case, stroke: Stroke) -> Iterator[Outlived]:
     """The holds that were known before a stroke and not given up by it, one lock after another."""
     found = table(case)
@@ -80,10 +110,12 @@ def _held(case: Case, stroke: Stroke) -> Iterator[Outlived]:
         known = entries[(found.known[entries] < before_ns) & (found.end[entries] > stroke.from_ns)]
         last = known[np.argsort(found.known[known], kind="stable")][-RECENT:]
         for hold in found.pick(last):
-            until_ns = min(promised_until(case, hold, before_ns), hold.end_ns)
+            promised_ns = promised_until(case, hold, before_ns)
+            until_ns = min(promised_ns, hold.end_ns)
             until_ns = min(until_ns, _first_answer(case, hold, stroke.from_ns)) - slack(case)
             if until_ns > stroke.from_ns:
-                yield Outlived(hold, stroke, until_ns)
+                last_ns = promised_ns if hold.end_why == "lost" else until_ns
+                yield Outlived(hold, stroke, until_ns, last_ns - stroke.from_ns)
 
 
 def promised_until(case: Case, hold: Attempt, by_ns: int) -> int:
@@ -142,7 +174,8 @@ def _answered(case: Case, other: Attempt, one: Outlived, from_ns: int) -> bool:
 
     A client may give up by itself and call that a refusal, and a response may be on its way when
     the servers are struck. So one that is no grant counts only if the servers had responded before
-    it was sent, or were seen to be back.
+    it was sent, or were seen to be back; an acknowledgement also if it answers a request that was
+    sent after the stroke, or came so long after it that it was not on its way.
     """
     until_ns, inv = one.until_ns, column(case, "t_inv")
     if other.status is Status.OK and from_ns < other.ret_ns < until_ns:
@@ -156,21 +189,8 @@ def _answered(case: Case, other: Attempt, one: Outlived, from_ns: int) -> bool:
         back = other.inv_ns > up_ns or other.ret_ns > one.stroke.back_ns
         if back and other.ret_ns < until_ns:
             return True
-    return any(up_ns < t_ns < until_ns for t_ns in answers)
-
-
-def first_response(case: Case, after_ns: int) -> int:
-    """The earliest return of a successful call that was sent after a time, INF if none."""
-    if "responses" not in case.memo:
-        rows = rows_of(case, Op.ACQUIRE, Op.TRY, Op.RENEW, Op.RELEASE)
-        rows = rows[column(case, "status")[rows] == Status.OK]
-        # Sent at 1 4 6, returned at 9 5 8: of those sent after 3 the earliest returns at 5, which
-        # is the minimum from the second on, 5 5 8.
-        soonest = np.minimum.accumulate(column(case, "t_ret")[rows][::-1])[::-1]
-        case.memo["responses"] = column(case, "t_inv")[rows], soonest
-    sent, soonest = case.memo["responses"]
-    place = int(np.searchsorted(sent, after_ns, "right"))
-    return int(soonest[place]) if place < len(sent) else INF
+    first_ns = min(up_ns, from_ns + (0 if other.inv_ns > from_ns else case.lease_ns // LOOKS))
+    return any(first_ns < t_ns < until_ns for t_ns in answers)
 
 
 def _nearest(case: Case, strokes: Sequence[Stroke], held: Sequence[Outlived]) -> str:

@@ -7,10 +7,11 @@ majority. While a minority is down, the others have to agree without it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from holdfast.checkers.facts.fault_windows import servers_struck
+from holdfast.checkers.opportunities.responses import first_response
 from holdfast.harness.core.case import Case, Window
 from holdfast.harness.core.verdict import Seen
 
@@ -21,11 +22,13 @@ class Stroke(NamedTuple):
     window    the fault
     from_ns   from then on, answers may come from a state that has lost something
     back_ns   from then on, the servers that it struck respond again
+    moved_ns  how far it set clocks ahead: a hold with more time left than that is not over by them
     """
 
     window: Window
     from_ns: int
     back_ns: int
+    moved_ns: int = -1
 
 
 def of_deciders(case: Case, windows: Sequence[Window]) -> list[Stroke]:
@@ -46,6 +49,17 @@ def of_leaders(case: Case, windows: Sequence[Window]) -> list[Stroke]:
     ]
 
 
+def of_replaced_leaders(case: Case, windows: Sequence[Window]) -> list[Stroke]:
+    """Strokes at the leader alone after which others decided while it was away, and so early that a
+    lease from before was still in force: in a longer election every grant runs out."""
+    return [
+        stroke
+        for stroke in of_leaders(case, windows)
+        if first_response(case, stroke.from_ns)
+        < min(stroke.back_ns, stroke.from_ns + case.lease_ns // 2)
+    ]
+
+
 def of_minorities(case: Case, windows: Sequence[Window]) -> list[Stroke]:
     """Strokes at fewer than half of the servers, the leader not known to be one of them: the others
     go on, and have to agree without them."""
@@ -56,6 +70,38 @@ def of_minorities(case: Case, windows: Sequence[Window]) -> list[Stroke]:
         if 0 < 2 * len(struck := servers_struck(case, window)) < servers
         if window.leader not in struck
     ]
+
+
+def of_cut_servers(case: Case, windows: Sequence[Window]) -> list[Stroke]:
+    """Strokes at servers that have others to agree with: each side of a cut may decide alone."""
+    servers = int(case.options.get("servers", "0"))
+    return [_stroke(window) for window in windows if servers > 2 and servers_struck(case, window)]
+
+
+def of_fast_clocks(case: Case, windows: Sequence[Window]) -> list[Stroke]:
+    """Steps ahead of the clocks of those that decide: the leader, the only server, or a majority.
+    They respond all the time. A clock that was behind is set ahead when the fault heals."""
+    servers = int(case.options.get("servers", "0"))
+    strokes = []
+    for window in windows:
+        struck = servers_struck(case, window)
+        if window.leader not in struck and 2 * len(struck) <= servers:
+            continue
+        offsets = [offset for server in struck for offset in _offsets(window, server)]
+        ahead_ns, behind_ns = max(offsets, default=0), -min(offsets, default=0)
+        if ahead_ns > 0:
+            strokes.append(Stroke(window, window.from_ns, window.from_ns, ahead_ns))
+        if behind_ns > 0:
+            strokes.append(Stroke(window, window.to_ns, window.to_ns, behind_ns))
+    return strokes
+
+
+def _offsets(window: Window, server: str) -> list[int]:
+    """The offsets of a server's clock, of each of its processes, as the fault agent read them."""
+    read = window.evidence.get("offset_ns")
+    of = read.get(server) if isinstance(read, Mapping) else None
+    every = [*of.values()] if isinstance(of, Mapping) else [of]
+    return [one for one in every if isinstance(one, int)]
 
 
 def _stroke(window: Window) -> Stroke:

@@ -12,7 +12,14 @@ from holdfast.checkers.opportunities.meanwhile import meanwhile
 from holdfast.checkers.opportunities.outlived import outlived
 from holdfast.checkers.opportunities.renumbered import renumbered
 from holdfast.checkers.opportunities.row import OpportunityRow
-from holdfast.checkers.opportunities.strokes import of_deciders, of_leaders, of_minorities
+from holdfast.checkers.opportunities.strokes import (
+    of_cut_servers,
+    of_deciders,
+    of_fast_clocks,
+    of_leaders,
+    of_minorities,
+    of_replaced_leaders,
+)
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.verdict import PlanChange
 
@@ -27,6 +34,21 @@ SHORT = PlanChange(
     options=LAZY,
 )
 """Faults that are over long before the leases in force, and owners that are silent meanwhile."""
+HALF_LAZY = {"lazy_pct": "50"}
+LONG = PlanChange(
+    fault_leases=1.5,
+    every_leases=3,
+    # Another server has to be elected within a lease.
+    least_lease_ns=4 * SECOND,
+    least_leases=20,
+    options=HALF_LAZY,
+)
+"""Faults in which another server is elected, and grants or refuses to before leases end."""
+AHEAD = PlanChange(
+    target="leader|one", every_leases=3, fault_leases=1.5, least_leases=20, options=HALF_LAZY
+)
+"""By default a clock is set ahead by 2.5 leases."""
+ALL = ("lease", "session", "connection", "none")
 
 NEW_NS = SECOND
 """What is written to disk within a second after its acknowledgement (Redis's `everysec`) can be
@@ -95,7 +117,7 @@ ROWS: Sequence[OpportunityRow] = (
         twin="single",
         look=partial(renumbered, strokes=of_deciders, what="the servers that decide"),
         change=replace(SHORT, target="majority|one"),
-        bounds=("lease", "session", "connection", "none"),
+        bounds=ALL,
         tokens=True,
     ),
     OpportunityRow(
@@ -110,7 +132,7 @@ ROWS: Sequence[OpportunityRow] = (
             renumbered, strokes=of_deciders, what="the servers that decide", new_ns=NEW_NS
         ),
         change=OFTEN,
-        bounds=("lease", "session", "connection", "none"),
+        bounds=ALL,
         tokens=True,
         unsynced=True,
     ),
@@ -121,10 +143,10 @@ ROWS: Sequence[OpportunityRow] = (
         defect="counts its tokens from an old state after a change of leader",
         sentence="a token was known before the loss of the leader, and another client was granted"
         " the lock after it",
-        twin="reference:stale-counter",
+        twin="reference:late-disk",
         look=partial(renumbered, strokes=of_leaders, what="the leader"),
         change=replace(SHORT, target="leader|one"),
-        bounds=("lease", "session", "connection", "none"),
+        bounds=ALL,
         tokens=True,
     ),
     OpportunityRow(
@@ -137,8 +159,79 @@ ROWS: Sequence[OpportunityRow] = (
         twin="reference:small-quorum",
         look=partial(renumbered, strokes=of_minorities, what="a minority of the servers"),
         change=replace(SHORT, target="minority|one"),
-        bounds=("lease", "session", "connection", "none"),
+        bounds=ALL,
         tokens=True,
+    ),
+    OpportunityRow(
+        id="mutual-exclusion/new-leader-grants/stop",
+        property="mutual-exclusion",
+        faults=FaultClass.STOP,
+        defect="grants from an old state after a change of leader",
+        sentence="a hold outlived the stop of the leader, and another client asked before it ended",
+        twin="reference:impatient-leader",
+        look=partial(
+            outlived,
+            strokes=of_replaced_leaders,
+            what="a leader that others replaced within half a lease",
+        ),
+        # As long as a lease that the new leader counts from its election, and then some.
+        change=replace(LONG, target="leader|one", fault_leases=3, every_leases=5),
+    ),
+    OpportunityRow(
+        id="mutual-exclusion/new-leader-grants/cut",
+        property="mutual-exclusion",
+        faults=FaultClass.CUT,
+        defect="grants from an old state after a change of leader",
+        sentence="a hold outlived the loss of a leader that was cut off, and another client asked"
+        " before it ended",
+        twin="reference:impatient-leader",
+        look=partial(
+            outlived,
+            strokes=of_replaced_leaders,
+            what="a leader that others replaced within half a lease",
+        ),
+        change=replace(LONG, target="leader|one"),
+    ),
+    OpportunityRow(
+        id="token-order/new-leader-counts/cut",
+        property="token-order",
+        faults=FaultClass.CUT,
+        defect="counts its tokens from an old state after a change of leader",
+        sentence="a token was known before the leader was cut off, and another client was granted"
+        " the lock after it",
+        twin="reference:lone-commit",
+        look=partial(renumbered, strokes=of_leaders, what="the leader"),
+        change=replace(LONG, target="leader|one"),
+        bounds=ALL,
+        tokens=True,
+    ),
+    OpportunityRow(
+        id="token-order/both-sides-decide/cut",
+        property="token-order",
+        faults=FaultClass.CUT,
+        defect="counts its tokens on both sides of a partition",
+        sentence="a token was known before servers were cut off from each other, and another"
+        " client was granted the lock after it",
+        twin="reference:small-quorum",
+        look=partial(renumbered, strokes=of_cut_servers, what="servers that agree with others"),
+        change=LONG,
+        bounds=ALL,
+        tokens=True,
+    ),
+    OpportunityRow(
+        id="mutual-exclusion/wrong-clock/clocks",
+        property="mutual-exclusion",
+        faults=FaultClass.CLOCK,
+        defect="ends leases by a clock that can be set",
+        sentence="a clock of the servers that decide was set ahead by more than a hold had left,"
+        " and another client asked before it ended",
+        twin="reference:wall-clock",
+        look=partial(
+            outlived,
+            strokes=of_fast_clocks,
+            what="the clocks of the servers that decide",
+        ),
+        change=AHEAD,
     ),
 )
 """Every row is looked at where a kind of its class was asked for."""

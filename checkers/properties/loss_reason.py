@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
-from holdfast.checkers.holds.assumptions import believed
 
 from holdfast.checkers.facts import witnesses
 from holdfast.checkers.facts.wording import lock_name, name, seconds
@@ -18,6 +17,7 @@ from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import Attempt
 from holdfast.checkers.holds.history_index import UNKNOWN, column, rows_of
 from holdfast.checkers.holds.overlaps import slack
+from holdfast.checkers.holds.statements import believed
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import NO_TOKEN, Op, Status
 from holdfast.harness.core.verdict import Finding, Proof

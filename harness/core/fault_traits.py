@@ -62,7 +62,7 @@ class Traits:
     stops_amid_send   stops its nodes in the middle of a send, which leaves at the heal
     leaves_running    every node still runs and responds during it
     shifts_clocks     moves the clocks that its nodes read
-    cuts              drops all packets on links between nodes
+    cuts              drops every packet between its nodes and others, in one direction at least
     passes            leaves nothing behind: one recovery time and one lease after the heal its
                       effect is over. Otherwise (a restart, a wrong clock) it may show at any later
                       time
@@ -155,7 +155,7 @@ def of_manifest(manifest: Mapping[str, Any]) -> Mapping[str, Traits]:
 
 PATTERNS = ("partition", "pause", "kill", "clock")
 """The hatchings of reports (`reports/templates/patterns.svg`)."""
-PLANNING = ("lies_if", "on_packets", "cuts", "swarm")
+PLANNING = ("lies_if", "on_packets", "swarm")
 """The traits that are not needed after a run was planned."""
 RECORDED = tuple(one.name for one in fields(Traits) if one.name not in PLANNING)
 """The traits that a manifest records."""
@@ -209,7 +209,7 @@ resolving a plan replaces them by the names of kinds, so that a run says what it
 kind that does more than its class is in none, and then less is promised."""
 
 BEFORE: Mapping[str, Traits] = {
-    "partition": Traits(passes=True, pattern="partition"),
+    "partition": Traits(cuts=True, passes=True, pattern="partition"),
     "pause": Traits(stops=True, passes=True, pattern="pause"),
     "kill": Traits(kills=True, pattern="kill"),
     "clock": Traits(shifts_clocks=True, leaves_running=True, pattern="clock"),

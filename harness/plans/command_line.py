@@ -42,6 +42,9 @@ def changed(plan: Plan, changes: Sequence[PlanChange]) -> Plan:
     targets = {one.nemesis: one.target for one in reversed(changes) if one.target}
     often = sorted((one.every_leases, one.nemesis) for one in changes if one.every_leases)
     every = {nemesis: leases for leases, nemesis in reversed(often)}
+    # The last length is the one that stays, and has to fit.
+    lasts = {one.nemesis: one.fault_leases for one in changes if one.fault_leases}
+    every = {nemesis: max(n, lasts.get(nemesis, 0) * 5 / 4) for nemesis, n in every.items()}
     for change in changes:
         kind = change.nemesis
         target, every_leases = targets.get(kind, ""), every.get(kind, 0.0)

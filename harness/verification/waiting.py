@@ -42,6 +42,7 @@ class Waits:
         self._blocks: dict[tuple[str, bool], list[Span]] = {}
         self._disturbed: list[Span] | None = None
         self._longest = -1
+        self._clients = set(self.rows.nodes.values())
         self._asked: dict[tuple[str, str], list[tuple[int, int, int]]] = {}
 
     def names(self) -> dict[str, Any]:
@@ -104,7 +105,7 @@ class Waits:
             if run.bound == "lease" or (run.bound != "none" and gone):
                 return None
             over = self._given_back(at) if run.bound == "none" else INF
-            return rows.t_inv[at], over
+            return rows.t_inv[at], min(over, run.end(at)) if dead_let_go and gone else over
         over = run.possible_end(at)
         if dead_let_go and gone and over >= INF:
             over = run.end(at)
@@ -124,6 +125,8 @@ class Waits:
             calm = int(promises["recovery_ns"]) + self.longest_ns()
             minority = int(promises.get("minority_ns", -1))
             for window in run.windows:
+                if self._kills_only_clients(window):
+                    continue
                 if minority >= 0 and self._stops_a_minority(window):
                     soon = window.from_ns + minority + self.longest_ns()
                     found.append((window.from_ns, soon))
@@ -132,6 +135,11 @@ class Waits:
                     found.append((window.from_ns, window.to_ns + calm))
             self._disturbed = found
         return self._disturbed
+
+    def _kills_only_clients(self, window: Window) -> bool:
+        kills = window.traits.kills and not window.traits.loses_unsynced
+        served = self.run.servers > 0 and bool(window.nodes)
+        return kills and served and set(window.nodes) <= self._clients
 
     def _stops_a_minority(self, window: Window) -> bool:
         servers = {f"n{n}" for n in range(1, self.run.servers + 1)}
@@ -184,7 +192,34 @@ class Waits:
             unknown = [at for at in unknown if self._given_back(at) >= INF]
         once = LATE_NS + delay
         leases = len(unknown) * (once + self.longest_ns())
-        return once + leases + self.run.starved_ns(from_ns, until)
+        starved = self.run.starved_ns(from_ns, until)
+        return once + leases + min(starved, self._silence(row.text, from_ns, until))
+
+    def _silence(self, text: str, from_ns: int, until: int) -> int:
+        """The longest part of a span in which the service may have answered no refused acquire of
+        a family, or left one of them without an answer."""
+        rows, longest, answered = self.rows, 0, list[Span]()
+        for at in self.members(text):
+            back = rows.t_ret[at]
+            if rows.status[at] not in (FAIL, NOT_OWNER):
+                continue
+            if not (rows.t_inv[at] < until and from_ns < back):
+                continue
+            sent, error = rows.t_inv[at], rows.strings[rows.err[at]]
+            for heard in sorted(rows.t_inv[r] for r in self.run.waiting(at)):
+                longest = max(longest, min(heard, until) - max(sent, from_ns))
+                answered.append((heard, sent))
+                sent = heard
+            longest = max(longest, min(back, until) - max(sent, from_ns))
+            if not any(words in error for words in NO_ANSWER):
+                answered.append((back, sent))
+        # Silent up to an answer, since the latest call whose answer had returned before it.
+        latest = from_ns
+        for heard, sent in sorted(one for one in answered if from_ns <= one[1]):
+            if heard <= until:
+                longest = max(longest, heard - latest)
+                latest = max(latest, sent)
+        return max(longest, until - latest)
 
     # Requests without success.
 

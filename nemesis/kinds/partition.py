@@ -23,7 +23,8 @@ Models
     one-way         the target server receives from no client (way=in), or no client receives from
                     it (way=out).
     With clients=keep nothing can be cut there, and the fault is skipped for that reason.
-    First the leader is isolated, then the holder, then halves; after that any shape.
+    First the leader is isolated, then the holder, then halves, then the leader again; after that
+    any shape.
 Needs
     cut: a network namespace per node with nftables, or proxies.
 Heals
@@ -45,7 +46,12 @@ from holdfast.nemesis.timetable import TIMING, slots
 Pairs = list[tuple[str, str]]
 """(receiving node, sending node whose packets are dropped)"""
 
-FIRST = (("isolate", "leader|one"), ("isolate", "holder"), ("halves", "all"))
+FIRST = (
+    ("isolate", "leader|one"),
+    ("isolate", "holder"),
+    ("halves", "all"),
+    ("isolate", "leader|one"),
+)
 TARGETS = {
     "isolate": "leader|one",
     "halves": "all",

@@ -208,6 +208,34 @@ def test_who_promises_to_do_without_a_minority_is_judged_while_it_is_stopped(
         assert f"no client could hold it, with only {stopped} stopped: its" in findings[0].sentence
 
 
+SERVED = {"resource": "fenced", "servers": "1"}
+AGAIN = tuple(window("kill", "c0", at, at + 1) for at in (3, 8, 13, 18, 23))
+
+
+@pytest.mark.parametrize("bound", ["none", "lease"])
+def test_kills_of_clients_do_not_disturb_a_service(bound: str) -> None:
+    """Kills of one client, each within the recovery time of the one before."""
+    asked = " ".join(f"1Q@{at / 2}" for at in range(5, 50))
+    given: dict[str, Any] = {"promises": {"bound": bound, "tokens": "none"}, "options": SERVED}
+    text = f"0a?@0 0a+1@1 1a?@2 {asked} 1a-@25"
+    assert both(case(text, windows=AGAIN, **given))[0] is Verdict.VIOLATED
+    servers = tuple(window("kill", "n1", w.from_ns / SECOND, w.to_ns / SECOND) for w in AGAIN)
+    assert both(case(text, windows=servers, **given))[0] is not Verdict.VIOLATED
+    # Where there is no server, a client may have a part of the service in it.
+    alone = {**given, "options": {"resource": "fenced", "servers": "0"}}
+    assert both(case(text, windows=AGAIN, **alone))[0] is not Verdict.VIOLATED
+
+
+def test_an_acquire_that_a_kill_cut_off_keeps_no_lock_that_only_a_release_frees() -> None:
+    """If it was granted, then to a dead owner; but it may take effect a little later."""
+    asked = " ".join(f"1Q@{at / 2}" for at in range(5, 60))
+    given: dict[str, Any] = {"promises": {"bound": "none", "tokens": "none"}, "options": SERVED}
+    cut_off = f"0a?@0 0a+1@0.5 0r?@1 0r+@1.5 2a?@1.8 1a?@2 {asked} 1a-@30"
+    killed = (window("kill", "c2", 2.2, 3),)
+    assert both(case(cut_off, windows=killed, **given))[0] is Verdict.VIOLATED
+    assert both(case(cut_off, **given))[0] is not Verdict.VIOLATED
+
+
 def test_a_server_is_called_stopped_only_where_that_was_seen() -> None:
     judged = case(
         HANDED_OVER + " 2a?@20 2Q@21 2Q@35 2a-@36 9p?@90 9p+3@91",

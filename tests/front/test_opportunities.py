@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.checkers.opportunities.table import ROWS
 from holdfast.engine import seed_search
 from holdfast.harness.core.clock import MILLISECOND, SECOND
-from holdfast.harness.core.verdict import PlanChange
+from holdfast.harness.core.verdict import PlanChange, Verdict
 from holdfast.harness.plans.command_line import changed, run_command
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.verdicts.judged import Judged
@@ -82,6 +83,74 @@ def test_default_kills_show_what_a_lock_in_memory_forgets_and_only_at_opportunit
     assert all(any(row.count for row in one.opportunities) for one in violated)
 
 
+ELECTED = "--lease 4s --time 40s --set lazy_pct=50"
+PLANTED = {
+    "mutual-exclusion/new-leader-grants/stop": (
+        f"impatient-leader --nemesis pause:target=leader {ELECTED}"
+    ),
+    "mutual-exclusion/new-leader-grants/cut": (
+        f"impatient-leader --nemesis partition:target=leader {ELECTED}"
+    ),
+    "mutual-exclusion/wrong-clock/clocks": (
+        "wall-clock --nemesis clock:target=leader,step=6s --time 20s --set lazy_pct=50"
+    ),
+    "token-order/new-leader-counts/cut": "lone-commit --nemesis partition:target=leader --time 20s",
+    "token-order/both-sides-decide/cut": "small-quorum --nemesis partition --time 20s",
+}
+"""row -> its planted bug, and a plan that stages it"""
+
+
+@pytest.mark.parametrize("row", PLANTED)
+def test_a_planted_bug_is_seen_at_opportunities_of_its_row_and_nowhere_else(row: str) -> None:
+    bug, *words = shlex.split(PLANTED[row])
+    assert next(one.twin for one in ROWS if one.id == row) == f"reference:{bug}"
+    prop, kind = row.split("/")[0], words[words.index("--nemesis") + 1].split(":")[0]
+    met, found, elsewhere = 0, 0, 0
+    for seed in range(300, 310):
+        judged = simulated(
+            "--system", "reference", "--set", f"mutant={bug}", *words, "--seed", str(seed)
+        )
+        broken = next(one for one in judged.verdicts if one.property == prop)
+        places = {one.row: one.count for one in broken.under[kind].opportunities}
+        violated = broken.verdict == "VIOLATED"
+        met += places[row] > 0
+        found += violated and places[row] > 0
+        elsewhere += violated and not places[row]
+    assert met >= 5 and 2 * found >= met
+    assert not elsewhere
+
+
+@pytest.mark.parametrize("kind", ["partition", "clock"])
+def test_default_faults_of_a_correct_service_mostly_have_opportunities(kind: str) -> None:
+    verdicts = []
+    for seed in range(300, 310):
+        words = f"--system reference --nemesis {kind} --time 20s --seed {seed}"
+        judged = simulated(*shlex.split(words))
+        row = next(one for one in judged.verdicts if one.property == "mutual-exclusion")
+        verdicts.append(row.under[kind].verdict)
+    assert Verdict.VIOLATED not in verdicts
+    assert verdicts.count(Verdict.HOLDS) >= 6
+
+
+@pytest.mark.parametrize("kind", ["partition", "clock"])
+def test_the_command_has_the_opportunities_that_a_short_run_of_another_fault_lacked(
+    kind: str,
+) -> None:
+    def lacks(judged: Judged) -> bool:
+        rows = [one for one in judged.verdicts if one.property == "mutual-exclusion"]
+        return rows[0].under[kind].verdict == "UNKNOWN"
+
+    commands = []
+    for seed in range(40):
+        words = f"--system reference --nemesis {kind} --time 10s --set lazy_pct=0 --seed {seed}"
+        judged = simulated(*shlex.split(words))
+        commands += [judged.remedy] if lacks(judged) else []
+        if len(commands) == 5:
+            break
+    assert len(commands) == 5
+    assert not any(lacks(simulated(*shlex.split(command)[2:])) for command in commands)
+
+
 @pytest.mark.parametrize("system", ["single", "reference", "redlock"])
 def test_the_command_of_an_unknown_run_exercises_what_it_lacked(system: str, draws: Draws) -> None:
     """The first runs lack what the table needs; of the commands that they name, as printed, at most
@@ -133,6 +202,11 @@ def test_owners_are_silent_only_where_faults_are_asked_for() -> None:
     assert with_lazy_holders(calm) == calm
     faulted = Plan(system="reference", nemeses=(("kill", {}),))
     assert with_lazy_holders(faulted).options == {"lazy_pct": "25"}
+    for kind in ("power", "partition", "clock"):
+        assert with_lazy_holders(Plan(system="reference", nemeses=((kind, {}),))).options
+    for kind in ("delay", "pause"):
+        other = Plan(system="reference", nemeses=((kind, {}),))
+        assert with_lazy_holders(other) == other
     own = Plan(system="reference", nemeses=(("kill", {}),), options={"lazy_pct": "0"})
     assert with_lazy_holders(own) == own
     staged = Plan(system="reference", nemeses=(("kill", {}),), scenario="owner-crash")
@@ -146,3 +220,11 @@ def test_changes_of_a_plan_add_up_with_the_longest_lease() -> None:
     words = run_command(changed(plan, [first, second]))
     assert "--nemesis kill:every=9s,for=200ms,pause:for=6s,target=holder" in words
     assert "--lease 4s" in words and "--locks 1" in words
+
+
+def test_a_fault_that_has_to_last_longer_comes_less_often() -> None:
+    plan = Plan(system="redis", lease_ns=SECOND, nemeses=(("pause", {}),))
+    often = PlanChange(nemesis="pause", fault_leases=1.5, every_leases=2.5)
+    long = PlanChange(nemesis="pause", fault_leases=3, every_leases=5)
+    assert "pause:for=3s,every=3750ms" in run_command(changed(plan, [often, long]))
+    assert "pause:for=1500ms,every=2500ms" in run_command(changed(plan, [long, often]))

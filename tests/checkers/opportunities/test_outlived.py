@@ -9,11 +9,19 @@ from typing import Any
 
 import pytest
 
+from holdfast import catalogue
+from holdfast.catalogue.mutants import MUTANTS
 from holdfast.checkers.holds.derive import INF, Attempt, attempts, conflict
 from holdfast.checkers.holds.history_index import column
 from holdfast.checkers.opportunities.outlived import outlived, promised_until
 from holdfast.checkers.opportunities.renumbered import renumbered
-from holdfast.checkers.opportunities.strokes import of_deciders, of_leaders
+from holdfast.checkers.opportunities.strokes import (
+    of_deciders,
+    of_fast_clocks,
+    of_leaders,
+    of_replaced_leaders,
+)
+from holdfast.checkers.opportunities.table import ROWS
 from holdfast.checkers.properties.mutual_exclusion import check
 from holdfast.checkers.properties.token_order import check as check_tokens
 from holdfast.harness.core.case import Case, Window
@@ -58,6 +66,8 @@ def under(verdict: PropertyVerdict) -> tuple[str, str]:
         ("1a?@2 1a-@3.5", 0),  # it gave up by itself while the server was down
         ("2a?:x@3.2 2a+:x@3.3 1a?@3.4 1a-@3.5", 1),  # the server was back before it was seen to be
         ("1a?@2 1Q@3.2", 0),  # on its way when the server was struck
+        ("1a?@2 1Q@3.6", 1),  # it cannot have been on its way for so long
+        ("1a?@3.1 1Q@3.2", 1),  # asked after the stroke: a server that responds
         ("1a?@5 1a~@6", 0),  # no answer shows nothing
         ("1a?@5", 0),
         ("0a?@5 0a-@6", 0),  # the owner itself
@@ -185,6 +195,114 @@ def test_only_a_fault_that_loses_what_was_not_synced_needs_it() -> None:
     assert "could be lost" in rows["power"].reason
 
 
+# Clocks.
+
+
+def clock(from_s: float, to_s: float, **offset_s: float) -> Window:
+    """A clock fault, with the offsets that the fault agent read."""
+    read = {node: round(s * SECOND) for node, s in offset_s.items()}
+    nodes = "+".join(offset_s)
+    return replace(window("clock", nodes, from_s, to_s), evidence={"offset_ns": read})
+
+
+AHEAD = clock(3, 6, n1=25)
+
+
+@pytest.mark.parametrize(
+    ("after", "fault", "counts"),
+    [
+        ("1a?@5 1a-@6", AHEAD, 1),
+        ("1a?@5 1a-@6", clock(3, 6, n1=5), 0),  # 7.6 s are left at 3 s
+        ("1a?@5 1a-@6", clock(3, 6, n1=8), 1),
+        ("1a?@5 1a-@6", clock(3, 6, n1=-25), 0),  # the hold ends late
+        ("1a?@7 1a-@8", clock(3, 6, n1=-25), 1),  # set ahead when it heals
+        ("1a?@5 1a-@6", clock(3, 6, c0=25), None),  # a client's clock
+        ("1a?@5 1a-@6", clock(3, 6, n1=0), None),  # a rate: how far is not known
+        ("1a?@2 1a-@2.5", AHEAD, 0),
+        ("1a?@5 1a-@6 0r?@3.2 0r+@3.3", AHEAD, 0),  # given up
+        ("0r?@3.2 0r+@3.3 1a?@3.1 1a-@3.15", AHEAD, 0),  # 0.2 s are less than a look for ends
+        ("0L@3.2 1a?@3.1 1a+2@3.15", AHEAD, 1),  # the loss may be what the step did
+        ("1a?@11 1a-@12", AHEAD, 0),
+    ],
+)
+def test_a_clock_that_is_set_ahead(after: str, fault: Window, counts: int | None) -> None:
+    made = of(BEFORE + after, fault)
+    found = outlived(made, made.windows, of_fast_clocks, "the clocks")
+    assert found.staged == (counts is not None)
+    assert found.count == (counts or 0)
+
+
+def test_the_clocks_of_each_process_and_of_how_many_servers_decide() -> None:
+    text = BEFORE + "1a?@5 1a-@6"
+    each = replace(AHEAD, evidence={"offset_ns": {"n1": {"71": 0, "72": 25 * SECOND}}})
+    made = of(text, each)
+    assert outlived(made, made.windows, of_fast_clocks, "").count == 1
+    follower = of(text, AHEAD, options=THREE)
+    assert not outlived(follower, follower.windows, of_fast_clocks, "").staged
+    leader = of(text, replace(AHEAD, leader="n1"), options=THREE)
+    assert outlived(leader, leader.windows, of_fast_clocks, "").count == 1
+    two = of(text, clock(3, 6, n1=25, n2=25), options=THREE)
+    assert outlived(two, two.windows, of_fast_clocks, "").count == 1
+    short = of(text, clock(3, 6, n1=5))
+    assert outlived(short, short.windows, of_fast_clocks, "").nearest == (
+        "the holds had 7.600 s to 7.600 s left when a clock set clocks ahead by 5.000 s at most"
+    )
+
+
+# Leaders that are stopped or cut off.
+
+
+def led(do: str, from_s: float, to_s: float) -> Window:
+    return replace(window(do, "n1", from_s, to_s), leader="n1")
+
+
+def test_a_stopped_leader_counts_only_if_others_decide_while_leases_run() -> None:
+    def staged(after: str, fault: Window) -> bool:
+        made = of(BEFORE + after, fault, options=THREE)
+        return outlived(made, made.windows, of_replaced_leaders, "a leader").staged
+
+    soon, late = "2a?:x@4 2a+:x@5 1a?@6 1a-@6.5", "2a?:x@8 2a+:x@9"
+    assert staged(soon, led("pause", 3, 12))
+    assert not staged(late, led("pause", 3, 12))
+    assert not staged(soon, led("pause", 3, 4.5))  # it may have been the leader itself
+    assert not staged(soon, window("pause", "n1", 3, 12))
+
+
+def test_a_kind_whose_row_is_not_staged_keeps_the_old_conditions() -> None:
+    """A pause of a server that is no leader; a partition of one server alone."""
+    contended = BEFORE + "1a?@1.5 1Q@1.6 1a-@2.5 0r?@3.5 0r+@3.6 1a?@3.7 1a+2@3.8 1r?@7 1r+@8"
+    for do in ("pause", "partition"):
+        judged = check(of(contended + " 2a?@20 2a+3@21", window(do, "n1", 3, 4)))
+        assert judged.under[do].verdict is Verdict.HOLDS
+        assert not any(one.count for one in judged.under[do].seen.values())
+
+
+@pytest.mark.parametrize(
+    ("fault", "row"),
+    [
+        (led("pause", 3, 9), "mutual-exclusion/new-leader-grants/stop"),
+        (led("partition", 3, 9), "mutual-exclusion/new-leader-grants/cut"),
+        (replace(AHEAD, leader="n1"), "mutual-exclusion/wrong-clock/clocks"),
+    ],
+)
+def test_other_faults_without_an_opportunity_are_unknown(fault: Window, row: str) -> None:
+    contended = "1a?@0 1Q@0.1 1a-@0.5 0a?@0.6 0a+1@1 1a?@1.1 1a-@1.2 "
+    nobody = "2a?:x@4 2a+:x@5 2r?:x@9 2r+:x@9.1 0r?@9.5 0r+@9.6 1a?@12 1a+2@13"
+    missed = check(of(contended + nobody, fault, options=THREE)).under[fault.do]
+    assert missed.verdict is Verdict.UNKNOWN and missed.seen[row].staged
+    assert "0 of 1" in missed.reason
+    met = check(of(contended + "1a?@5.5 1Q@5.6 1a-@6 " + nobody, fault, options=THREE))
+    assert met.under[fault.do].verdict is Verdict.HOLDS
+    assert met.under[fault.do].seen[row].count == 1
+
+
+def test_every_planted_bug_of_the_table_exists() -> None:
+    for row in ROWS:
+        system, _, bug = row.twin.partition(" ")[0].partition(":")
+        assert system in catalogue.SYSTEMS, row.id
+        assert not bug or bug in MUTANTS, row.id
+
+
 # The plain definition, one hold and one request at a time.
 
 
@@ -212,7 +330,9 @@ def shown(made: Case, other: Attempt, crash: Window, until_ns: int) -> bool:
     if other.inv_ns >= until_ns or other.ret_ns <= crash.from_ns:
         return False
     up_ns = min(crash.to_ns, responded(made, crash.from_ns))
-    answers = [t_ns for t_ns in waited if t_ns > up_ns]
+    on_its_way_ns = 0 if other.inv_ns > crash.from_ns else made.lease_ns // 20
+    first_ns = min(up_ns, crash.from_ns + on_its_way_ns)
+    answers = [t_ns for t_ns in waited if t_ns > first_ns]
     refused = other.status in (Status.FAIL, Status.NOT_OWNER)
     if other.status is Status.OK or (
         refused and (other.ret_ns > crash.to_ns or other.inv_ns > up_ns)
@@ -229,7 +349,9 @@ def responded(made: Case, after_ns: int) -> int:
         for n in made.history.of(Op.ACQUIRE, Op.TRY, Op.RENEW, Op.RELEASE)
         if rows["status"][n] == Status.OK and rows["t_inv"][n] > after_ns
     ]
-    return min(calls, default=INF)
+    asked = [a for a in attempts(made) if a.waitings and a.inv_ns > after_ns]
+    last = [int(rows["t_inv"][a.waitings[-1]]) for a in asked]
+    return min(calls + last, default=INF)
 
 
 def test_the_histories_of_the_comparison_have_opportunities_and_have_none() -> None:

@@ -46,7 +46,14 @@ RUNS: dict[str, tuple[str, ...]] = {
     "tokens that begin again": ("--system", "single", "--nemesis", "kill"),
     "stale writes": ("--system", "redlock", "--nemesis", "clock:step=60s,pause"),
     "queries": ("--workload", "queries", "--mutant", "stale-metadata"),
-    "two owners": ("--nemesis", "pause:target=holder,partition", "--mutant", "early-expiry"),
+    "two owners": (
+        "--nemesis",
+        "pause:target=holder,partition",
+        "--mutant",
+        "early-expiry",
+        "--set",
+        "lazy_pct=0",
+    ),
     "a wrong assumption": ("--system", "majority", "--mutant", "wide-quorum"),
 }
 QUICK = ("faults", "two owners")

@@ -76,7 +76,7 @@ def test_a_fault_on_a_client_is_no_minority_of_servers() -> None:
     given = case(
         "0a? 0a+1",
         promises={"minority_ns": 0},
-        windows=[window("kill", "c0", 1, 2), window("kill", "n1+c0", 3, 4)],
+        windows=[window("pause", "c0", 1, 2), window("kill", "n1+c0", 3, 4)],
         options={"servers": "3"},
     )
     # Until it is over, 5 s of recovery and a lease of 10 s.
@@ -84,6 +84,13 @@ def test_a_fault_on_a_client_is_no_minority_of_servers() -> None:
     # Of a minority: for a lease from its beginning on, and again from its end on.
     alone = replace(given, windows=(window("kill", "n1", 1, 2),), memo={})
     assert _seconds(Waits(Conditions(recorded(alone)))) == [(1, 11), (2, 17)]
+
+
+def test_a_kill_of_clients_alone_disturbs_no_service_that_has_servers() -> None:
+    given = case("0a? 0a+1", windows=[window("kill", "c0", 1, 2)], options={"servers": "3"})
+    assert _seconds(Waits(Conditions(recorded(given)))) == []
+    within = replace(given, options={"servers": "0"}, memo={})
+    assert _seconds(Waits(Conditions(recorded(within)))) == [(1, 17)]
 
 
 def _seconds(waits: Waits) -> list[tuple[int, int]]:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from holdfast.checkers.opportunities.table import ROWS
-from holdfast.engine import runner, seed_search
+from holdfast.engine import judging, seed_search
 from holdfast.harness.core.json_value import plain
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.runs.directory import RunDir
@@ -48,7 +48,7 @@ def simulated(table: Mapping[str, Any], folder: Path) -> tuple[RunDir, dict[str,
     done = seed_search.in_memory(prepare.manifest(prepared, "opportunities", ""))
     run = prepare.create(prepared, folder, "", name=str(table["system"]))
     done.world.keep(run)
-    verdicts: dict[str, Any] = plain(runner.judge_run(run))
+    verdicts: dict[str, Any] = plain(judging.judge_run(run))
     return run, verdicts
 
 
