@@ -208,17 +208,27 @@ class Opportunities:
         refused = asked.status in (FAIL, NOT_OWNER) and asked.t_ret < until
         if refused and (asked.t_inv > up_ns or asked.t_ret > stroke.to_ns):
             return True
-        return any(up_ns < t_ns < until for t_ns in waits)
+        # One that answers a request from before the fault may have been on its way at the fault.
+        late_ns = 0 if asked.t_inv > from_ns else self.run.lease_ns // LOOKS
+        return any(min(up_ns, from_ns + late_ns) < t_ns < until for t_ns in waits)
 
     def _first_response(self, after_ns: int) -> int:
-        """The earliest return of a successful call that was sent after a time."""
+        """The earliest return of a successful call, or last acknowledgement of an acquire, that was
+        sent after a time."""
         if self._answers is None:
-            found = list(self.rows.answered((*ASKS[:2], RENEW, RELEASE), (OK,)))
-            found.sort(key=self.rows.t_inv.__getitem__)
+            rows, run = self.rows, self.run
+            calls = [
+                (rows.t_inv[at], rows.t_ret[at])
+                for at in rows.answered((*ASKS[:2], RENEW, RELEASE), (OK,))
+            ]
+            asks = (at for each in run.asks().values() for at in each)
+            waits = ((at, run.waiting(at)) for at in asks)
+            calls += [(rows.t_inv[at], rows.t_inv[told[-1]]) for at, told in waits if told]
+            calls.sort()
             soonest, last = list[int](), INF
-            for at in reversed(found):
-                soonest.append(last := min(last, self.rows.t_ret[at]))
-            self._answers = [self.rows.t_inv[at] for at in found], soonest[::-1]
+            for _, back in reversed(calls):
+                soonest.append(last := min(last, back))
+            self._answers = [sent for sent, _ in calls], soonest[::-1]
         sent, soonest = self._answers
         place = bisect_right(sent, after_ns)
         return soonest[place] if place < len(sent) else INF
@@ -277,6 +287,8 @@ DEFAULTS: Mapping[str, object] = {
     "lock": "", "arg": 0, "res": 0, "error": "",
 }  # fmt: skip
 
+LOOKS = 20
+"""An answer that was on its way at a fault arrives within this part of a lease."""
 SECOND = 1_000_000_000
 _HELD, _TOLD = ("hold", "asked"), ("before", "after")
 _OUTLIVED, _RENUMBERED = Opportunities.outlived, Opportunities.renumbered
