@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping
+from itertools import compress
 from typing import Any, NamedTuple
 
 from holdfast.harness.verification.conditions import Conditions, Row
@@ -116,14 +117,15 @@ class Opportunities:
 
     def _number(self, at: int) -> int:
         """The number of a row in the whole history, which is in order of calls, and of two with one
-        time in that of writers."""
+        time in that of writers. A segment that is not full ends in places of kind 0."""
+        rows = self.rows
         if self._times is None:
-            self._times = sorted(self.rows.t_inv)
-        t_ns = self.rows.t_inv[at]
+            self._times = sorted(compress(rows.t_inv, rows.f))
+        t_ns = rows.t_inv[at]
         first, end = bisect_left(self._times, t_ns), bisect_right(self._times, t_ns)
         if end - first == 1:
             return first
-        return first + sum(1 for t in self.rows.t_inv[:at] if t == t_ns)
+        return first + sum(1 for t in compress(rows.t_inv[:at], rows.f) if t == t_ns)
 
     def _struck(self, window: Window) -> str:
         """Which of the servers a fault struck; "" for none of the three."""

@@ -70,7 +70,7 @@ EXCUSED = {
         "clusters/systems/reference/wire/frames.py",
         "socket",
     ): "options of real sockets, if there is one",
-    ("clusters/backends/sim/backend.py", "asyncio.all_tasks"): "a bag that is only kept",
+    ("clusters/backends/sim/endings.py", "asyncio.all_tasks"): "a bag that is only kept",
     ("harness/client/worker.py", "os.getpid"): "the process on a host, not its clients",
     ("nemesis/targets.py", "set"): "membership only, the order is that of the names",
     ("clusters/systems/reference/consensus/raft.py", "set"): "sorted at once",

@@ -88,8 +88,8 @@ def test_an_unknown_flag_is_a_usage_error(capsys: Capture) -> None:
         (("--nemesis", "pause,"), "expected NAME, NAME,NAME or NAME:OPTION=VALUE"),
         (("--nemesis", "pause:for=0s"), "option for: invalid duration '0s': expected > 0"),
         (("--nemesis", "pause:for=-1s"), "option for: invalid duration '-1s': expected > 0"),
-        (("--client", "./x", "--system", "redis"), "needs --system program, not redis"),
-        (("--client", "./x"), "needs --system program, not reference"),
+        (("--client", "./x", "--system", "redis"), "program@redis: no such file: x"),
+        (("--client", "./x", "--system", "flock"), "unknown system with servers 'flock'"),
         (("--system", "mylock.py"), "is FILE.py:CLASS or FILE.toml, like mylock.py:MyLock"),
         (
             ("--system", "a.b:C"),
