@@ -95,7 +95,7 @@ def test_a_plug_in_that_made_a_run_need_not_be_installed(tmp_path: Path) -> None
     for n, (kind, name) in enumerate((("workload", "nosuch"), ("backend", "nosuch"))):
         run = renamed(tmp_path / str(n), kind)
         table = json.loads(run.manifest.read_text())
-        table["plug_ins"] = {f"{kind} {name}": "other 1.0"}
+        table["plug_ins"] = {f"{kind}s {name}": "other 1.0"}
         run.manifest.write_text(json.dumps(table))
         assert isinstance(outcome(run), Judged), kind
     run = renamed(tmp_path / "own", "workload")

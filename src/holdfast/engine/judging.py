@@ -67,10 +67,10 @@ def _known(run: RunDir, manifest: Manifest) -> None:
         ("backend", plan.backend, catalogue.BACKENDS),
     ):
         own = kind == "workload" and OWN.fullmatch(name)
-        if name not in names and not own and f"{kind} {name}" not in manifest.plug_ins:
+        if name not in names and not own and f"{kind}s {name}" not in manifest.plug_ins:
             raise UsageError(f"{run.manifest}: {suggest(name, names, kind)}")
     known = plan.system in catalogue.SYSTEMS or OWN.fullmatch(plan.system)
-    if not known and f"system {plan.system}" not in manifest.plug_ins:
+    if not known and f"systems {plan.system}" not in manifest.plug_ins:
         click.echo(
             f"note: {run.manifest}: system {plan.system!r} is not known here: judged by the"
             " promises that stand in the manifest",
