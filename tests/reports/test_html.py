@@ -148,6 +148,16 @@ def test_a_limit_is_shown_apart_from_a_broken_promise() -> None:
     assert "An expired owner changed the resource" in text
 
 
+@pytest.mark.parametrize(
+    ("system", "begins"), [("mylock.py:L@redis", "mylock.py:L@redis kept"), ("etcd", "Etcd kept")]
+)
+def test_the_headline_begins_with_a_capital_but_for_the_name_of_a_file(
+    system: str, begins: str
+) -> None:
+    text = html.render({**specimens.clean(), "system": system}, MANIFEST, PLAN)
+    assert f'<h1 id="headline"><bdi>{begins}' in text
+
+
 def test_unknown_has_a_colour_a_shape_and_a_word_of_its_own() -> None:
     text = html.render(specimens.unknown(), MANIFEST, PLAN)
     hero = text.split('id="verdict"')[1].split("</section>")[0]
