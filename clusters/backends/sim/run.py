@@ -143,6 +143,18 @@ def simulate(
     EnvironmentFailed where no cluster came up, or the run does not end.
     """
     engine = Engine() if observer is None else observer.engine
+    # To its end, when all coroutines are closed and what they were part of is gone.
+    with between_steps(engine.next):
+        return _simulated(manifest, progress, trace, observer, engine)
+
+
+def _simulated(
+    manifest: Manifest,
+    progress: Progress,
+    trace: list[object] | None,
+    observer: Observer | None,
+    engine: Engine,
+) -> Simulated:
     seed = manifest.plan.seed
     knobs = Knobs.of(manifest.options.backend)
     network = Network(engine, seed, knobs.weather, knobs.network)
@@ -162,7 +174,7 @@ def simulate(
         backend.recorder = observer.recorder
         observer.sees(backend)
     begun_ns = engine.now_ns
-    with between_steps(engine.next), watched(knobs.guard) as breaches:
+    with watched(knobs.guard) as breaches:
         runtime = VirtualRuntime(backend, breaches)
         run = Run(manifest, place, backend, runtime, progress)
         work = _begin(loop, run)
