@@ -74,6 +74,11 @@ class LockOnServers(OnServers):
         return {name: value for name, value in options.items() if name not in own}
 
 
+def lock_of(system: System) -> System:
+    """The user's class or table of a system on servers that are not its own; else the system."""
+    return system.lock if isinstance(system, LockOnServers) else system
+
+
 def _while_servers_run(promises: Promises) -> dict[str, tuple[str, ...]]:
     """What a lock keeps by default: a server that was killed may have lost what it had said."""
     keeps: dict[str, tuple[str, ...]] = {}

@@ -135,6 +135,12 @@ def test_a_class_or_table_may_name_them_itself(lock: Write) -> None:
     assert user_system.row(lock(own, "", "own.toml")).nodes == 1
 
 
+def test_what_a_built_in_system_has_itself_is_refused_in_a_table(lock: Write) -> None:
+    table = '[system]\nclient = "node lock.mjs {servers}"\nserver = "etcd"\nnodes = 5\n'
+    with pytest.raises(UsageError, match="nodes: etcd is a built-in system with its own"):
+        user_system.row(lock(table, "", "my.toml"))
+
+
 def test_the_simulator_refuses_it(lock: Write) -> None:
     plan = plan_options.from_options({"system": f"{lock()}@redis", "backend": "sim"}, [])
     with pytest.raises(UsageError, match="does not run in the simulator"):
@@ -168,11 +174,13 @@ def test_client_is_short_for_the_name(capsys: Capture, lock: Write) -> None:
 @pytest.mark.slow
 @pytest.mark.real_server
 def test_a_class_with_an_unconditional_delete_is_violated_on_our_redis(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     in_empty_folder(tmp_path, monkeypatch)
     needs.binary("redis-server")
     Path("mylock.py").write_text(DELETES)
+    tried = holdfast(capsys, "doctor", "--system", "mylock.py:DeletesAlways@redis")
+    assert tried.code == 2 and "which does not hold, returned ok" in tried.out + tried.err
     run = hf.run(
         system="mylock.py:DeletesAlways@redis",
         nemesis="pause:target=holder,every=2s,for=1500ms",

@@ -147,7 +147,9 @@ def problems(table: Mapping[str, Json]) -> list[str]:
     if served and "ports" not in table:
         found.append("missing ports: the ports that the server listens on, as in ports = [7400]")
     needless = [name for name in ("env", "nodes", "ready", "leader") if name in table]
-    if needless and not served:
+    if needless and server_of(table):
+        found.append(f"{', '.join(needless)}: {server_of(table)} is a built-in system with its own")
+    elif needless and not served:
         found.append(f"{', '.join(needless)} without a server or image to start")
     if "data" in table and "image" not in table:
         found.append(

@@ -20,7 +20,7 @@ from pathlib import Path
 from holdfast.catalogue import SYSTEMS
 from holdfast.catalogue.rows import SystemRow
 from holdfast.clusters.libraries import environments
-from holdfast.clusters.libraries.lock_on_servers import LockOnServers, OwnLock
+from holdfast.clusters.libraries.lock_on_servers import OwnLock, lock_of
 from holdfast.clusters.systems.program import command_line
 from holdfast.clusters.systems.program.system import ProgramSystem, checked
 from holdfast.clusters.systems.user_class.virtual_client import refusal
@@ -242,7 +242,7 @@ def _base(system: str) -> Path:
 
 def missing_files(system: str, made: System, options: Mapping[str, str]) -> list[str]:
     """Missing files of a client program, one line each; `made`: the system of that name."""
-    made = made.lock if isinstance(made, LockOnServers) else made
+    made = lock_of(made)
     if not isinstance(made, ProgramSystem):
         return []
     base, argv = _base(system), made.argv(options)
@@ -261,7 +261,7 @@ def program_options(
 
     Empty if the system's client is not a program.
     """
-    made = made.lock if isinstance(made, LockOnServers) else made
+    made = lock_of(made)
     if not isinstance(made, ProgramSystem):
         return {}
     base, argv = _base(system), made.argv(options)

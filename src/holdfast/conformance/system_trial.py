@@ -17,7 +17,7 @@ from typing import Any
 import holdfast
 from holdfast.catalogue import user_system
 from holdfast.clusters.libraries import environments
-from holdfast.clusters.libraries.lock_on_servers import LockOnServers
+from holdfast.clusters.libraries.lock_on_servers import lock_of
 from holdfast.clusters.systems.program import command_line
 from holdfast.clusters.systems.program.system import ProgramSystem
 from holdfast.conformance import client_conformance
@@ -68,7 +68,7 @@ def tried(system: str, servers: str | None) -> list[str]:
             nodes = [Node(name=f"n{n}", role="server", address=address) for n, address in listed]
         elif nodes:
             running.enter_context(_serving(made, nodes, folder, environment))
-        lock = made.lock if isinstance(made, LockOnServers) else made
+        lock = lock_of(made)
         if isinstance(lock, ProgramSystem):
             argv = _program(given, nodes)
             return client_conformance.tried_argv(argv, {})
