@@ -144,8 +144,10 @@ def test_a_vote_whose_holds_are_disjoint_is_convicted_of_its_tokens_only() -> No
 
 def test_tokens_that_are_surely_wrong_decide_nothing_and_leave_the_doubt() -> None:
     text = "0a? 1a? 1a+8 1r? 1r+ 0a+7 0r? 0r+ 2a? 3a? 2a+1 2r? 2r+ 3a+2 3r? 3r+"
-    verdict = mutual_exclusion.check(case(text))
+    given = case(text)
+    verdict = mutual_exclusion.check(given)
     assert verdict.verdict is Verdict.UNKNOWN and not verdict.findings
+    assert not stands(given, attempts(given)[0].key, "ordered tokens")
     assert "out of order, or two held it at once" in verdict.reason
 
 
