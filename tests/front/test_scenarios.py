@@ -133,7 +133,7 @@ def test_a_planted_bug_is_found_by_a_scenario(capsys: Capture, tmp_path: Path) -
 
 
 def test_a_storm_of_tries_on_a_lock_that_never_comes_free_is_a_deadlock() -> None:
-    """Its clients are killed, which disturbs no service: the wait is not excused."""
+    """The kill of a holder disturbs no service, so it excuses no part of the wait."""
     over = {"backend": "sim", "time": "22s", "options": {"mutant": "endless-lease"}}
     plan = plan_of("retry-storm", over)
     ran = seed_search.in_memory(prepare.manifest(prepare.prepared(plan), "storm", ""))
