@@ -17,7 +17,7 @@ LONG := (docker or real_server or slow or draws) and not power
 SOME := HOLDFAST_DRAWS=some
 SOAK ?= 10m
 
-.PHONY: atlas corpus demo venv test test-again test-tools test-quick uses test-long test-long-again docker-image lint check power soak rounds format clean reference site
+.PHONY: atlas corpus demo venv test test-tools test-tools-again test-quick uses test-long test-long-again docker-image lint check power soak rounds format clean reference site
 
 # pip compiles what it installs on one core: half of the time of an installation. This takes all cores.
 # A file that is no Python of this version is skipped.
@@ -49,19 +49,18 @@ test: $(VENV)/ready
 test-quick: $(VENV)/ready
 	$(BIN)/python -m tests.quick $(FILES)
 
-# Those of them whose files ask what the machine has.
+# Those of them whose files ask what the machine has. On one that has everything they are what `make test`
+# can show beyond a machine that lacks it.
 test-tools: $(VENV)/ready
-	$(BIN)/pytest -n $(PROCESSES) $(SHARED) -m "$(QUICK)" \
-	    $$(grep -rlE '^from tests import (.*, )?needs|^from tests.nemesis import (.*, )?fabric' \
-	        --include='test_*.py' tests)
+	$(BIN)/pytest -n $(PROCESSES) $(SHARED) -m "$(QUICK)" $$($(BIN)/python -m tests.tools)
+
+# Those of them that failed the last time.
+test-tools-again: $(VENV)/ready
+	$(BIN)/pytest -m "$(QUICK)" --last-failed --last-failed-no-failures none
 
 # A few commands of the tool, on a machine that lacks most tools.
 uses: $(VENV)/ready
 	bash .ci/uses
-
-# Those of them that failed the last time.
-test-again: $(VENV)/ready
-	$(BIN)/pytest -m "$(QUICK)" --last-failed --last-failed-no-failures none
 
 # All others but the long proofs. Needs a container engine; make docker-image first.
 test-long: $(VENV)/ready

@@ -1,5 +1,5 @@
-"""What all tests share: no example is timed, how many inputs are drawn (see draws.py), and under
-HOLDFAST_REQUIRE=all a skip is a failure (see needs.py)."""
+"""What all tests share: no example is timed, how many inputs are drawn (see draws.py), and a skip
+is a failure under HOLDFAST_REQUIRE=all (needs.py) or where nobody would look for it (tools.py)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from holdfast.harness.runs import inherited_signals
-from tests import kept_times, left_behind
+from tests import kept_times, left_behind, quick, tools
 from tests.draws import Draws, asked
 
 # No test depends on how fast the machine is: neither an example nor the making of one is timed.
@@ -45,10 +45,19 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Turns every skip, however it came about, into a failure where nothing may be missing."""
     report = yield
-    demanded = os.environ.get("HOLDFAST_REQUIRE") == "all"
-    if demanded and report.skipped and not hasattr(report, "wasxfail"):
+    if report.skipped and not hasattr(report, "wasxfail") and (refused := refusal(item)):
         where = report.longrepr
         reason = where[2] if isinstance(where, tuple) else str(where)
         report.outcome = "failed"
-        report.longrepr = f"{reason} (HOLDFAST_REQUIRE=all: nothing may be skipped)"
+        report.longrepr = f"{reason} ({refused})"
     return report
+
+
+def refusal(item: pytest.Item) -> str:
+    """Why this test may not be skipped, "" if it may."""
+    if os.environ.get("HOLDFAST_REQUIRE") == "all":
+        return "HOLDFAST_REQUIRE=all: nothing may be skipped"
+    within = item.path.is_relative_to(quick.ROOT / "tests")
+    if within and str(item.path.relative_to(quick.ROOT)) not in tools.asking():
+        return "make test-tools does not run this file: no import of it leads to tests/needs.py"
+    return ""
