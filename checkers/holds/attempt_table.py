@@ -158,6 +158,19 @@ class Table:
         keys = [k for k in self._by_key() if k in known and on_line(known[k], known[key])]
         return np.sort(np.concatenate([self._by_key()[k] for k in keys]))
 
+    def only_holder(self, a: Attempt, by_ns: int) -> bool:
+        """Whether what is said of its token by by_ns can be about no other attempt on the lock.
+
+        No other was given the token, and its owner has none that was called by then and whose
+        outcome and token are unknown: the entries of one owner share a token.
+        """
+        beside = self.beside(a.key)
+        blank = self.unknown[beside] & (self.token[beside] == NO_TOKEN)
+        own = (self.key[beside] == a.key) & (self.owner[beside] == a.owner) & blank
+        if np.any(own & (self.inv[beside] <= by_ns)):
+            return False
+        return int((self.token[beside] == a.token).sum()) == 1
+
     def _grouped(self, name: str, kind: Grouping) -> Mapping[int, Indices]:
         by_key = self._by_key()
         if not paths(self.case):

@@ -139,15 +139,11 @@ def _surely_ended(case: Case, a: Attempt, row: int) -> bool:
     token = int(column(case, "token")[row])
     if token != NO_TOKEN:
         asked_before = int(column(case, "t_ret")[row]) >= a.inv_ns
-        return token == a.token and asked_before and _is_only_holder(case, a)
+        if token != a.token or not asked_before:
+            return False
+        return table(case).only_holder(a, int(column(case, "t_ret")[row]) + 2 * case.error_ns)
     granted_before = int(column(case, "t_inv")[row]) > a.ret_ns + case.error_ns
     return a.mode == Mode.EXCLUSIVE and granted_before
-
-
-def _is_only_holder(case: Case, a: Attempt) -> bool:
-    """Whether no other attempt on the lock was given its token."""
-    found = table(case)
-    return int((found.token[found.beside(a.key)] == a.token).sum()) == 1
 
 
 def _last_ok_renewal(case: Case, a: Attempt) -> int:

@@ -109,14 +109,13 @@ def _may_have_revoked(case: Case, a: Attempt, forced: int, by_ns: int) -> bool:
 
 
 def _revoked(case: Case, a: Attempt, forced: int, t_ns: int) -> bool:
-    """Whether an operator certainly ended this hold: no other attempt had its token, and no renewal
-    that takes a free lock may have taken it again."""
+    """Whether an operator certainly ended this hold: no other attempt may have its token, and no
+    renewal that takes a free lock may have taken it again."""
     one = case.history.rows[forced]
     ended = one["status"] == Status.OK and int(one["token"]) == a.token
     if not ended or int(one["t_inv"]) + slack(case) > t_ns:
         return False
-    entries = table(case).beside(a.key)
-    lone = int((table(case).token[entries] == a.token).sum()) == 1
+    lone = table(case).only_holder(a, int(one["t_ret"]) + slack(case))
     return lone and not _taken_again(case, a, int(one["t_inv"]), t_ns)
 
 

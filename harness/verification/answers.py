@@ -40,7 +40,7 @@ class Answers:
         return {
             name.removeprefix("_"): getattr(self, name)
             for name in (
-                "_in_tree", "_text", "_carriers", "_possible", "_alone", "_entered_unknown",
+                "_in_tree", "_text", "_carriers", "_possible", "_alone",
                 "_renewed_least", "_renewed_most", "_oldest", "_youngest", "_longest_lease",
                 "_lasted", "_left",
                 "_most_ahead", "_told_over", "_newest", "_called_changed", "_followers",
@@ -50,6 +50,7 @@ class Answers:
             )
         } | {
             "held_until": self.of.held_until,
+            "entered_unknown": self.of.entered_unknown,
             "in_turn_of_asking": lambda row: self._in_turn(row.key),
             "not_revoked": ENDS,
             "other_ends": ENDS[2:] if self.run.bound != "session" else ENDS[:1],
@@ -102,20 +103,7 @@ class Answers:
         """Whether a response with its token can be about no other attempt for its lock."""
         token = self._token(a.at)
         once = sum(self._token(at) == token for at in self._of_lock(a.key)) == 1
-        return once and not self._entered_unknown(a, query)
-
-    def _entered_unknown(self, a: Row, query: Row) -> bool:
-        """Whether its owner may hold by another attempt too, called by the time of a response, of
-        which neither outcome nor token is known."""
-        by_ns, rows, owner = query.t_ret + self.run.slack_ns, self.rows, self.run.owner(a.at)
-        return any(
-            rows.status[at] in UNKNOWN
-            and rows.t_inv[at] <= by_ns
-            and self._token(at) == -1
-            and self.run.owner(at) == owner
-            for at in self._of_lock(a.key)
-            if at != a.at
-        )
+        return once and not self.of.entered_unknown(a, query)
 
     def over(self, at: int) -> int:
         """When the service, or a notice, had reported that an attempt does not hold; INF: never."""

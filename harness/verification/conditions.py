@@ -425,8 +425,22 @@ class Conditions:
             known = [self.run.known(at) for at in self.grants(a.key)]
             same = [at for at in known if self.rows.token[at] == forced.token]
             alone = forced.token == a.token and len(same) == 1
+            alone = alone and not self.entered_unknown(a, forced)
             return alone and forced.t_ret >= a.t_inv
         return a.mode == EXCLUSIVE and forced.t_inv > a.t_ret + self.run.error_ns
+
+    def entered_unknown(self, a: Row, response: Row) -> bool:
+        """Whether its owner may hold by another attempt too, called by the time of a response, of
+        which neither outcome nor token is known."""
+        by_ns, rows, owner = response.t_ret + self.run.slack_ns, self.rows, self.run.owner(a.at)
+        return any(
+            rows.status[at] in (INVOKED, INFO)
+            and rows.t_inv[at] <= by_ns
+            and self.run.known(at) < 0
+            and self.run.owner(at) == owner
+            for at in self.run.asks().get(a.key, ())
+            if at != a.at
+        )
 
     def calm(self, a: Row) -> bool:
         """Whether no fault affected the servers during a lease: a new leader may restart it."""

@@ -186,7 +186,8 @@ _REASONS: tuple[tuple[str, _Roles, str, dict[str, str], tuple[str, ...]], ...] =
     (
         "unlocked",
         {"unlock": ("force-unlock", OK)},
-        "unlock.key == a.key and lone_token(a) and reason(notice) in not_revoked"
+        "unlock.key == a.key and lone_token(a) and not entered_unknown(a, unlock)"
+        " and reason(notice) in not_revoked"
         " and not taken_again(a, unlock, notice)",
         {},
         ("unlock.token == a_known.token", "unlock.t_inv + slack <= notice.t_inv"),

@@ -11,25 +11,25 @@ import pytest
 
 from holdfast.checkers.properties.loss_notice import check
 from holdfast.harness.core.case import Case
-from holdfast.harness.core.operations import Op
+from holdfast.harness.core.operations import Op, Terms
 from holdfast.harness.core.seeds import stream
-from tests.checkers.shorthand import case, history
+from tests.checkers.shorthand import case, history, on
 from tests.draws import Draws
 
 LEASE = 10
 REASONS = ("expired", "revoked", "released")
 
 
-def told(text: str, reason: str, **promises: Any) -> Case:
+def told(text: str, reason: str, reenter: bool = False, **promises: Any) -> Case:
     """A history whose notices all carry one reason, of a service that promises true ones."""
-    made = history(text)
+    made = on(history(text), *(Terms(reenter=True),) * reenter)
     made = replace(made, strings=[*made.strings, reason])
     made.rows["res"][made.rows["f"] == Op.LOST] = len(made.strings) - 1
     return case(made, promises={"reasons": True, **promises})
 
 
-def kinds(text: str, reason: str, **promises: Any) -> list[str]:
-    return [finding.kind for finding in check(told(text, reason, **promises)).findings]
+def kinds(text: str, reason: str, reenter: bool = False, **promises: Any) -> list[str]:
+    return [finding.kind for finding in check(told(text, reason, reenter, **promises)).findings]
 
 
 HELD = "0a? 0a+7 "
@@ -91,6 +91,24 @@ def test_holds_that_share_a_token_may_have_ended_apart() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("0t? 0t~ " + HELD + FORCED + "0L@20", False),
+        ("0t? " + HELD + FORCED + "0L@20", False),
+        ("0t? 0t- " + HELD + FORCED + "0L@20", True),
+        ("1t? 1t~ " + HELD + FORCED + "0L@20", True),
+        (HELD + FORCED + "0L@20 0t? 0t~", True),
+    ],
+)
+def test_an_owner_may_have_entered_twice_and_the_operator_have_ended_the_other_entry(
+    text: str, wrong: bool
+) -> None:
+    """Both entries have one token, also where the answer of one was lost."""
+    assert kinds(text, "expired", reenter=True) == (["wrong-reason"] if wrong else [])
+    assert kinds(text, "expired") == ["wrong-reason"], "no owner enters a plain lock twice"
+
+
+@pytest.mark.parametrize(
     ("text", "renewed_again"),
     [
         (HELD + "9f? 0n? 9f+7 0n+ 0L@30", True),
@@ -116,11 +134,15 @@ def test_sessions_end_and_leases_run_out() -> None:
     assert kinds(held, "expired", bound="session") == ["wrong-reason"]
 
 
-def drawn(rng: random.Random) -> tuple[str, str, bool, bool]:
-    """(words, reason told, whether it can be true, whether the claim ended by the notice): one hold
-    from 1 to 2, perhaps renewed, which an operator and its owner may have ended."""
+def drawn(rng: random.Random) -> tuple[str, str, bool, bool, bool]:
+    """(words, reason told, whether the owner may have entered before, whether the reason can be
+    true, whether the claim ended by the notice): one hold from 1 to 2, perhaps renewed, which an
+    operator and its owner may have ended."""
     asked_at = 1
     words: list[tuple[float, str]] = [(1, "0a?"), (2, "0a+7")]
+    # Its owner may have entered once more, with the same token: the operator ended the other entry.
+    entered = rng.random() < 0.2
+    words += [(0.2, "0t?"), (0.4, "0t~")] if entered else []
     if rng.random() < 0.4:
         asked_at = rng.randint(3, 9)
         words += [(asked_at, "0n?"), (asked_at + 0.5, "0n+")]
@@ -133,26 +155,26 @@ def drawn(rng: random.Random) -> tuple[str, str, bool, bool]:
         edge = "~" if edge == "+" and not asked_at + 1 < inv < t else edge
         words += [(inv, "9f?"), (late, f"9f{edge}{7 if edge == '+' else ''}")]
         can |= {"revoked"} if edge != "-" and inv < t else set()
-        can &= {"revoked"} if edge == "+" else can
+        can &= {"revoked"} if edge == "+" and not entered else can
         alone = edge == "-" or inv > t
     if rng.random() < 0.3:
         inv = rng.randint(3, 32) + 0.4
         words += [(inv, "0r?"), (inv + 0.3, "0r~")]
-        forced = any(word == "9f+7" for _, word in words)
+        forced = any(word == "9f+7" for _, word in words) and not entered
         can |= {"released"} if inv < t and not forced else set()
         alone = alone and inv > t
     words.append((t + 0.1, "0L"))
     reason = rng.choice(REASONS)
     text = " ".join(f"{word}@{at:.1f}" for at, word in sorted(words))
-    return text, reason, reason in can, alone
+    return text, reason, entered, reason in can, alone
 
 
 def compare(seed: int, n: int) -> Counter[str]:
     rng = stream(seed, "reasons")
     seen: Counter[str] = Counter()
     for _ in range(n):
-        text, reason, possible, alone = drawn(rng)
-        accused = "wrong-reason" in kinds(text, reason)
+        text, reason, reenter, possible, alone = drawn(rng)
+        accused = "wrong-reason" in kinds(text, reason, reenter)
         early = reason == "expired" and not alone and not possible and not accused
         # Whose claim had ended before the notice is given the benefit of the doubt about time.
         assert early or accused != possible, (text, reason)

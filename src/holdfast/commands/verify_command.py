@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from holdfast.commands.options import Command
+from holdfast.harness.verification.command import exit_code, lines
 from holdfast.harness.verification.verify import verify_run
 from holdfast.reports.text.layout import say
 
@@ -27,21 +28,7 @@ def command(path: Path, as_json: bool) -> int:
     outcome = verify_run(path.resolve())
     if as_json:
         click.echo(json.dumps(outcome._asdict()))
-        return 4 if outcome.refused else 0
-    for line in outcome.refused:
-        say(f"refused: {line}")
-    if outcome.why:
-        say(f"nothing was verified: {outcome.why}")
-    told = f"{outcome.accepted} certificates accepted, {len(outcome.refused)} refused"
-    say(f"{told}; {outcome.bare} findings have none" if outcome.bare else told)
-    if outcome.opportunities:
-        say(f"the first witnesses of {outcome.opportunities} kinds of opportunity accepted")
-    if outcome.unruled:
-        say(f"opportunities that no rule verifies: {', '.join(outcome.unruled)}")
-    if outcome.unordered:
-        names = ", ".join(name.replace("-", " ") for name in outcome.unordered)
-        say(f"{len(outcome.unordered)} properties hold without an order to verify: {names}")
-    if outcome.unverifiable:
-        names = ", ".join(outcome.unverifiable)
-        say(f"not independently verified: checker of the user: {names}")
-    return 4 if outcome.refused else 0
+    else:
+        for line in lines(outcome):
+            say(line)
+    return exit_code(outcome)
