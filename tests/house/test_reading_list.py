@@ -1,0 +1,17 @@
+"""The reading list of CONTRIBUTING.md: short enough to be read, and of files that are there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+ROW = re.compile(r"^\| (\d+) \| `([^`]+)` \|", re.M)
+MOST_FILES, MOST_MINUTES = 25, 120
+
+
+def test_who_reads_the_list_is_done_in_two_hours() -> None:
+    rows = ROW.findall((ROOT / "CONTRIBUTING.md").read_text())
+    assert rows and len(rows) <= MOST_FILES
+    assert sum(int(minutes) for minutes, _ in rows) <= MOST_MINUTES
+    assert [name for _, name in rows if not (ROOT / name).is_file()] == []
