@@ -8,13 +8,13 @@ library only: it is shipped as source into containers and libraries' own environ
 from __future__ import annotations
 
 import asyncio
-import errno
 import gc
 import json
 import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from typing import Any
 from holdfast.harness.client.context import Context, Parts
 from holdfast.harness.client.resource_replies import Resource, WritesItself
 from holdfast.harness.client.self_faults import OrderReceiver
+from holdfast.harness.core import full_disk
 from holdfast.harness.core.clock import MILLISECOND, SECOND, now_ns
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.loading import load
@@ -35,7 +36,6 @@ from holdfast.harness.recording.recorder import Rows, Stamps
 
 Config = Mapping[str, Any]
 AGAIN_S = 0.2
-FULL = (errno.ENOSPC, errno.EDQUOT)
 LOOK_NS = 50 * MILLISECOND
 """Interval between two readings of the phase; hundreds of clients may wait on one core."""
 OURS = (ImportError, NameError, AttributeError, TypeError, SyntaxError, AssertionError)
@@ -48,15 +48,19 @@ def main(argv: list[str]) -> int:
     try:
         return _recorded(config)
     except EnvironmentFailed as error:
-        sys.stderr.write(f"{error}\n")
+        _say(str(error))
         return 1
     except OSError as error:
-        if error.errno not in FULL:
+        if not full_disk.is_full(error):
             raise
-        sys.stderr.write(
-            f"cannot record: {error.strerror}: {error.filename or config['history']}\n"
-        )
+        _say(f"cannot record: {error.strerror}: {error.filename or config['history']}")
         return 1
+
+
+def _say(line: str) -> None:
+    """A line of the log, which may lie on the disk that is full."""
+    with suppress(OSError):
+        sys.stderr.write(f"{line}\n")
 
 
 def _recorded(config: Config) -> int:
@@ -143,7 +147,7 @@ async def opened(
     phase: Callable[[], int],
     *,
     again: bool,
-    say: Callable[[str], object] = lambda line: sys.stderr.write(f"{line}\n"),
+    say: Callable[[str], object] = _say,
 ) -> Context | None:
     """A connected client. An error of opening ends the worker: nothing can be tested.
 

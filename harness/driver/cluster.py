@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
+from holdfast.harness.core import full_disk
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.operations import GENERATION
@@ -271,7 +272,10 @@ class Cluster:
         if error and not any(error in line or is_error(line) for line in shown):
             shown.insert(0, error)
         last = " | ".join(shown)
-        return f": {last} (see {log})" if last else f": no output (see {log})"
+        if not last and full_disk.has_little(self.place.run_dir):
+            # The log is on the run directory's disk, as the rows are.
+            return f": {full_disk.REASON} for the run directory: {full_disk.NEXT}"
+        return f": {last or 'no output'}{full_disk.next_step(last)} (see {log})"
 
     def _workers(self) -> int:
         """Number of processes that the clients share, each on its own node."""

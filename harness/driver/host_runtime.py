@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from holdfast.harness.core import full_disk
 from holdfast.harness.core.clock import now_ns
+from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.json_value import plain
 from holdfast.harness.core.ports import Backend, Distant, Place
 from holdfast.harness.history.live import Live
@@ -31,8 +33,13 @@ class HostRuntime:
         self._distant = distant
 
     def append(self, row: FaultRow | Mark) -> None:
-        """One JSON line, in one write."""
-        directory.append(self._journals[type(row)], plain(row))
+        """One JSON line, in one write; EnvironmentFailed if the disk is full."""
+        try:
+            directory.append(self._journals[type(row)], plain(row))
+        except OSError as error:
+            if not full_disk.is_full(error):
+                raise
+            raise EnvironmentFailed(full_disk.message(error)) from error
 
     def set_phase(self, phase: int) -> None:
         """One byte in a mapped file, and a message to every distant host."""

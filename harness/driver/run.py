@@ -18,6 +18,7 @@ from pathlib import Path
 
 from holdfast.harness.client.agent_link import AgentLink
 from holdfast.harness.client.self_faults import OrderingAgent
+from holdfast.harness.core import full_disk
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import AgentLost, EnvironmentFailed, HoldfastError
 from holdfast.harness.core.json_value import Json
@@ -101,11 +102,11 @@ class Run:
         try:
             await self._while_all_last(agent, self._stages(cluster, schedule))
         except AgentLost as lost:
-            self._mark("failed", reason=str(lost))
+            self._mark_failed(str(lost))
             await to_the_end(self._rescue(cluster))
             raise
         except HoldfastError as error:
-            self._mark("failed", reason=str(error))
+            self._mark_failed(str(error))
             raise
         finally:
             await to_the_end(self._tear_down(agent))
@@ -279,8 +280,11 @@ class Run:
         bound = int(self.manifest.options.workload["probe_ns"])
         within_ns = self.plan.locks * (bound + SECOND) + 15 * SECOND
         for node in cluster.named("probe"):
-            idle = partial(self._reached, cluster, node.name, segments.IDLE)
-            if not await self._until(idle, within_ns):
+            # A probe that exited unexpectedly is a problem already.
+            def over(name: str = node.name) -> bool:
+                return self._reached(cluster, name, segments.IDLE) or not cluster.alive(name)
+
+            if not await self._until(over, within_ns):
                 self.problems.append(f"the probe did not finish within {within_ns // SECOND} s")
 
     async def _until_states(self, cluster: Cluster, word: str, state: int, within_ns: int) -> None:
@@ -367,6 +371,11 @@ class Run:
         self._runtime.append(row)
         return t_ns
 
+    def _mark_failed(self, reason: str) -> None:
+        """The same on a disk that may be full, which is why the run failed or does not matter."""
+        with suppress(EnvironmentFailed):
+            self._mark("failed", reason=reason)
+
     def _say(self, stage: str, **rest: Json) -> None:
         # The reader of the progress may have exited: the end of standard input reports that.
         with suppress(BrokenPipeError):
@@ -451,16 +460,25 @@ def main(argv: list[str]) -> int:
         runtime = HostRuntime(place, backend)
         return Run(manifest, place, backend, runtime, progress)
 
+    failed: HoldfastError
     try:
         asyncio.run(_main(started))
     except asyncio.CancelledError:
         return 130
     except HoldfastError as error:
-        sys.stderr.write(f"{error}\n")
-        with suppress(BrokenPipeError):
-            progress({"stage": "failed", "error": str(error), "exit_code": error.exit_code})
-        return error.exit_code
-    return 0
+        failed = error
+    except OSError as error:
+        if not full_disk.is_full(error):
+            raise
+        failed = EnvironmentFailed(full_disk.message(error, run.path))
+    else:
+        return 0
+    # The log may lie on the disk that is full, and the reader of the progress may have exited.
+    with suppress(OSError):
+        sys.stderr.write(f"{failed}\n")
+    with suppress(BrokenPipeError):
+        progress({"stage": "failed", "error": str(failed), "exit_code": failed.exit_code})
+    return failed.exit_code
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from holdfast.harness.core.clock import MILLISECOND, SECOND, now_ns
 from holdfast.harness.core.durations import duration_text
-from holdfast.harness.core.errors import AgentLost, EnvironmentFailed, NoAnswer
+from holdfast.harness.core.errors import AgentLost, EnvironmentFailed, HoldfastError, NoAnswer
 from holdfast.harness.core.fault_traits import Traits
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.ports import Fault, Leader, Nemesis, Node, Request, View
@@ -118,7 +118,8 @@ class Schedule:
         works = [asyncio.ensure_future(self._one(fault)) for fault in self.faults]
         try:
             await asyncio.gather(*works)
-        except AgentLost:
+        except HoldfastError:
+            # The agent is lost, or the journal's disk is full: no other fault begins.
             for work in works:
                 work.cancel()
             await asyncio.wait(works)

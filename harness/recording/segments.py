@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 from time import CLOCK_BOOTTIME, clock_gettime_ns
 
+from holdfast.harness.core import full_disk
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.operations import (
     CAME,
@@ -62,6 +63,11 @@ _WORDS = ROW_BYTES // 8
 _SHARED_AND_PRESENT = mmap.MAP_SHARED | mmap.MAP_POPULATE
 
 
+def segment_bytes() -> int:
+    """Size of a file as its writer opens it: allocated before the first row."""
+    return HEADER_BYTES + SEGMENT_ROWS * ROW_BYTES
+
+
 def segment_path(directory: Path, writer: str, part: int) -> Path:
     """The path of the part-th segment of a writer: `c1.seg`, `c1+1.seg`, `c1+2.seg` ..."""
     return directory / (f"{writer}.seg" if part == 0 else f"{writer}+{part}.seg")
@@ -77,7 +83,8 @@ def write_closed(
     """
     writer = str(meta["writer"])
     lines = b"".join(json.dumps(text).encode() + b"\n" for text in strings[1:])
-    (directory / f"{writer}.strings").write_bytes(lines)
+    with full_disk.naming(directory / f"{writer}.strings"):
+        (directory / f"{writer}.strings").write_bytes(lines)
     described = json.dumps(dict(meta)).encode()
     part_bytes = SEGMENT_ROWS * ROW_BYTES
     for part in range(max(1, -(-len(rows) // part_bytes))):
@@ -87,7 +94,9 @@ def write_closed(
         head[STATE_AT] = DONE
         struct.pack_into("<Q", head, ROWS_AT, len(kept) // ROW_BYTES + 1)
         head[META_AT : META_AT + len(described)] = described
-        segment_path(directory, writer, part).write_bytes(bytes(head) + kept)
+        path = segment_path(directory, writer, part)
+        with full_disk.naming(path):
+            path.write_bytes(bytes(head) + kept)
 
 
 class _Segment:
@@ -96,7 +105,7 @@ class _Segment:
     __slots__ = ("_map", "_path", "first_row", "halves", "rows", "words")
 
     def __init__(self, path: Path | None, first_row: int, meta: bytes) -> None:
-        size = HEADER_BYTES + SEGMENT_ROWS * ROW_BYTES
+        size = segment_bytes()
         self._path = path
         self.first_row = first_row
         if path is None:
@@ -209,9 +218,15 @@ class Recorder:
         known = self._strings.get(text)
         if known is None:
             if self._text >= 0:
-                os.write(self._text, json.dumps(text[:LONGEST_STRING]).encode() + b"\n")
+                self._append(json.dumps(text[:LONGEST_STRING]).encode() + b"\n")
             known = self._strings[text] = len(self._strings)
         return known
+
+    def _append(self, line: bytes) -> None:
+        try:
+            full_disk.append_whole(self._text, line)
+        except OSError as error:
+            raise EnvironmentFailed(f"{self._writer}.strings: recording failed: {error}") from error
 
     def invoke(
         self,

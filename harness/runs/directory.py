@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.full_disk import naming
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.plans.manifest import Manifest, parsed
 from holdfast.harness.runs import files
@@ -174,7 +175,7 @@ def pack_code(package: Path, target: Path, own: Path | None = None) -> None:
 
     `package` is the folder of the installed `holdfast` package, `own` one of modules to add.
     """
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+    with naming(target), zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in [package / "__init__.py", *_python_files(package)]:
             archive.write(path, Path("holdfast") / path.relative_to(package))
         if own is not None:

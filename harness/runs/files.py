@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
+from holdfast.harness.core import full_disk
 from holdfast.harness.core.clock import LARGEST
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
@@ -133,7 +134,7 @@ def write(root: Path, name: str, data: bytes) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         file = os.open(part, flags, 0o644, dir_fd=folder)
         try:
-            with os.fdopen(file, "wb") as stream:
+            with full_disk.naming(root / name), os.fdopen(file, "wb") as stream:
                 stream.write(data)
             os.replace(part, name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
@@ -143,12 +144,14 @@ def write(root: Path, name: str, data: bytes) -> None:
 
 
 def append(root: Path, name: str, line: bytes) -> None:
-    """Append a line to a file of the directory, in one write; OSError if it is a link."""
+    """Append a line to a file of the directory, in one write; OSError if it is a link, or if the
+    disk cannot take the whole line, and then none of it is there."""
     with opened(root, folder=True) as folder:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
         file = os.open(name, flags | os.O_CLOEXEC, 0o644, dir_fd=folder)
         try:
-            os.write(file, line)
+            with full_disk.naming(root / name):
+                full_disk.append_whole(file, line)
         finally:
             os.close(file)
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
+from holdfast.harness.core.full_disk import NEXT
 from holdfast.harness.plans.plan import Plan
+from holdfast.harness.recording.segments import segment_bytes
 from holdfast.planning import capacity
 from tests.front.said import holdfast
 
@@ -41,3 +45,27 @@ def test_more_memory_than_is_available_is_told(
     assert not capacity.too_large(Plan(system="x", backend="local", clients=99, options=shared))
     memory.write_text("nothing of memory")
     assert capacity.too_large(Plan(system="redis", backend="local", clients=1000)) is None
+
+
+@dataclass
+class Usage:
+    free: int
+
+
+@pytest.mark.parametrize(("clients", "refused"), [(5, False), (6, True)])
+def test_files_of_clients_that_the_disk_cannot_take_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clients: int, refused: bool
+) -> None:
+    free = (5 + capacity.BESIDE) * segment_bytes() + capacity.BESIDE_BYTES + capacity.MIB
+    asked: list[Path] = []
+
+    def usage(path: Path) -> Usage:
+        asked.append(path)
+        return Usage(free)
+
+    monkeypatch.setattr(shutil, "disk_usage", usage)
+    plan = Plan(system="redis", backend="local", clients=clients)
+    why = capacity.no_space(plan, tmp_path / "not" / "made yet")
+    assert bool(why) is refused and asked == [tmp_path]
+    assert why is None or (f"{tmp_path}: the run needs 27 MiB" in why and NEXT in why)
+    assert capacity.no_space(replace(plan, backend="sim", clients=1000), tmp_path) is None

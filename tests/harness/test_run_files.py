@@ -172,3 +172,17 @@ def test_in_harness_and_reports_nobody_else_opens_files() -> None:
             called = ast.unparse(node.func)
             ours = called in ("cluster.open", "ctx.open", "os.open")
             assert ours or called.rpartition(".")[2] not in CALLS, f"{name}:{node.lineno} {called}"
+
+
+def test_a_line_that_the_disk_cannot_take_whole_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A write that fills a disk writes what fits, without an error."""
+    files.append(tmp_path, "faults.jsonl", b"whole\n")
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda file, data: write(file, data[:3]))
+    with pytest.raises(OSError, match=r"No space left on device: .*faults.jsonl"):
+        files.append(tmp_path, "faults.jsonl", b"half of it\n")
+    monkeypatch.undo()
+    files.append(tmp_path, "faults.jsonl", b"next\n")
+    assert (tmp_path / "faults.jsonl").read_bytes() == b"whole\nnext\n"

@@ -15,6 +15,7 @@ import click
 
 from holdfast import __version__
 from holdfast.commands.options import CONTEXT
+from holdfast.harness.core import full_disk
 from holdfast.harness.core.errors import EnvironmentFailed, HoldfastError
 from holdfast.harness.runs import inherited_signals, registry
 from holdfast.whole_imports import loaded
@@ -143,6 +144,7 @@ def main(args: list[str] | None = None) -> object:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.exit(EnvironmentFailed.exit_code)
     except Exception as error:
-        click.echo(f"holdfast: {crashed(error)}", err=True)
+        told = full_disk.message(error) if full_disk.is_full(error) else crashed(error)
+        click.echo(f"holdfast: {told}", err=True)
         sys.exit(EnvironmentFailed.exit_code)
     sys.exit(code if isinstance(code, int) else 0)

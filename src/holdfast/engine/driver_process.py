@@ -16,6 +16,7 @@ import click
 
 from holdfast import catalogue
 from holdfast.engine import interrupts
+from holdfast.harness.core import full_disk
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.loading import load
@@ -221,5 +222,6 @@ def _passing_on_interrupts(process: subprocess.Popen[str]) -> Iterator[threading
 def _last_output(run: RunDir) -> str:
     log = run.log("driver", "driver")
     lines = log.read_text(errors="replace").strip().splitlines()[-LAST_WORDS:]
-    last = lines[-1] if lines else "no output"
-    return f"{last} (see {log})"
+    silence = full_disk.REASON if full_disk.has_little(run.path) else "no output"
+    last = lines[-1] if lines else silence
+    return f"{last}{full_disk.next_step(last)} (see {log})"

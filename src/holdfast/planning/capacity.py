@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 from holdfast import catalogue
+from holdfast.harness.core import full_disk
 from holdfast.harness.plans.plan import Plan
+from holdfast.harness.recording.segments import segment_bytes
 
 BESIDE = 2
 """Nodes beside servers and clients: the resource and the probe."""
 CLIENT_MIB = 26
 """Memory that one client process has for itself (measured with redis-py)."""
+MIB = 1 << 20
+BESIDE_BYTES = 2 * MIB
+"""Of a run directory beside the recorded rows: the code for the nodes, logs, data of servers."""
 MEMORY = Path("/proc/meminfo")
 
 
@@ -43,6 +49,23 @@ def too_large(plan: Plan) -> str | None:
     return (
         f"--clients {plan.clients}: their processes need about {needed_mib} MiB, and this machine"
         f" has {free_mib} MiB available, enough for {free_mib // CLIENT_MIB} clients"
+    )
+
+
+def no_space(plan: Plan, folder: Path) -> str | None:
+    """That the disk of a run directory cannot take the first rows of a plan's clients, in one
+    sentence: each recorder allocates its file before its client begins."""
+    if not catalogue.BACKENDS[plan.backend].clients_here:
+        return None
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    needed_mib = -(-((workers(plan) + BESIDE) * segment_bytes() + BESIDE_BYTES) // MIB)
+    free_mib = shutil.disk_usage(folder).free // MIB
+    if needed_mib <= free_mib:
+        return None
+    return (
+        f"{folder}: the run needs {needed_mib} MiB on this disk to begin with --clients"
+        f" {plan.clients}, and it has {free_mib} MiB free: {full_disk.NEXT}"
     )
 
 

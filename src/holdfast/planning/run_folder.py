@@ -12,7 +12,9 @@ from pathlib import Path
 import holdfast
 from holdfast import catalogue
 from holdfast.catalogue import design_sheet, user_system
+from holdfast.harness.core import full_disk
 from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import Installs
@@ -22,7 +24,7 @@ from holdfast.harness.plans.plan import to_toml
 from holdfast.harness.runs import directory
 from holdfast.harness.runs.directory import RunDir
 from holdfast.harness.runs.version import VERSION
-from holdfast.planning import own_code, packages
+from holdfast.planning import capacity, own_code, packages
 from holdfast.planning.backends import clients_here
 from holdfast.planning.resolve import (
     Prepared,
@@ -57,20 +59,25 @@ def create(
     name = name or f"{now}-{system}-{plan.seed}"
     # What cannot be fetched or used leaves no run behind.
     fetched = packages.fetch(found)
+    if full := capacity.no_space(plan, out.absolute()):
+        raise EnvironmentFailed(full)
     run = directory.create(out, name)
-    run.plan.write_text(to_toml(plan, exact=True))
-    own = own_code.copy(plan, run)
-    if plan.backend not in catalogue.VIRTUAL_TIME:
-        # Nothing travels into the simulator.
-        directory.pack_code(Path(holdfast.__file__).parent, run.code, own)
-    made = manifest(found, name, again, fetched)
-    if isinstance(found.system, Installs):
-        added = found.system.ship(Path(fetched.folders[0]), run.program, found.options)
-    else:
-        added = user_system.program_options(plan.system, found.system, found.options, run.program)
-    options = replace(made.options, system={**made.options.system, **added})
-    made = replace(made, options=options, hosts=hosts or {})
-    directory.write_json(run.manifest, to_table(made))
+    with full_disk.naming(run.path):
+        run.plan.write_text(to_toml(plan, exact=True))
+        own = own_code.copy(plan, run)
+        if plan.backend not in catalogue.VIRTUAL_TIME:
+            # Nothing travels into the simulator.
+            directory.pack_code(Path(holdfast.__file__).parent, run.code, own)
+        made = manifest(found, name, again, fetched)
+        if isinstance(found.system, Installs):
+            added = found.system.ship(Path(fetched.folders[0]), run.program, found.options)
+        else:
+            added = user_system.program_options(
+                plan.system, found.system, found.options, run.program
+            )
+        options = replace(made.options, system={**made.options.system, **added})
+        made = replace(made, options=options, hosts=hosts or {})
+        directory.write_json(run.manifest, to_table(made))
     return run
 
 

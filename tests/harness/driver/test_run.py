@@ -445,6 +445,34 @@ def test_a_dead_fault_agent_ends_the_run_and_a_second_one_undoes_what_it_did(
     assert cast(Hosted, driven.machine).left == [], "it knew all nodes and ended what ran there"
 
 
+def test_a_second_fault_agent_undoes_it_though_the_disk_is_full(
+    driven: Driven, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The mark of the end cannot be written any more."""
+    append = driven.records.append
+
+    def full(row: Mark) -> None:
+        if row.mark == "failed":
+            raise EnvironmentFailed("times.jsonl: No space left on device")
+        append(row)
+
+    monkeypatch.setattr(driven.records, "append", full)
+    driven.made = replace(driven.made, plan=replace(driven.made.plan, time_ns=ENDLESS_NS))
+    driven.on = {"run": lambda: os.kill(driven.agents()[0], signal.SIGKILL)}
+    with pytest.raises(AgentLost, match=r"^fault agent: it exited with code -9; see "):
+        driven.execute()
+    assert len(driven.agents()) == 2 and all(map(gone, driven.agents()))
+    assert cast(Hosted, driven.machine).left == []
+
+
+def test_a_probe_that_exits_is_not_waited_for(driven: Driven) -> None:
+    """Its bound is minutes elsewhere, and would be a second problem."""
+    driven.records.at_most = {"probe": READY}
+    driven.on = {"probe": exits(driven, "probe", READY)}
+    (problem,) = driven.execute().problems
+    assert problem.startswith("probe exited unexpectedly") and driven.stages()[-1] == "collect"
+
+
 def test_a_second_fault_agent_that_cannot_start_is_told(driven: Driven) -> None:
     machine = cast(Hosted, driven.machine)
 

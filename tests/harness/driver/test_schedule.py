@@ -357,6 +357,27 @@ def test_a_lost_agent_ends_all_faults_at_once() -> None:
     assert rows[-1].reason == "fault agent: it exited"
 
 
+def test_a_fault_that_cannot_be_noted_ends_all_faults_and_none_begins_any_more() -> None:
+    """The journal's disk is full."""
+    stage = Stage(NODES)
+    made, rows = schedule_of(stage, Scripted(STOPS, at("n1")), fault(), fault(2, at_ns=10**15))
+
+    def note(row: FaultRow) -> None:
+        if row.event != "planned":
+            raise EnvironmentFailed("faults.jsonl: No space left on device")
+        rows.append(row)
+
+    made.note = note
+
+    async def run() -> int:
+        with pytest.raises(EnvironmentFailed, match="No space left"):
+            await made.run(now_ns())
+        return len(asyncio.all_tasks())
+
+    assert asyncio.run(run()) == 1, "the fault that has not begun waits no longer"
+    assert events(rows) == ["planned", "planned"]
+
+
 def test_an_end_heals_what_is_in_effect_and_skips_what_has_not_begun() -> None:
     stage = Stage(NODES, answers={("heal", "f1"): {"evidence": {"effective": True}}})
     first, second = fault(1, for_ns=3600 * SECOND), fault(2, at_ns=3600 * SECOND)
