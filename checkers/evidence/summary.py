@@ -5,6 +5,8 @@ No verdict depends on them: a property is judged by its checker, from single row
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from holdfast.checkers.coverage.offered_load import pace, planned
@@ -23,7 +25,7 @@ from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.history_index import Bools, Ints, column, rows_of, took
 from holdfast.checkers.holds.leases import INF
 from holdfast.checkers.holds.overlaps import reaches
-from holdfast.harness.core.case import Case, Window
+from holdfast.harness.core.case import Case, Election, Window
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import Mode, Op, Status
 from holdfast.harness.core.statistics import clopper_pearson
@@ -259,22 +261,48 @@ def _failovers(case: Case) -> tuple[Failover, ...]:
             continue
         at = int(np.searchsorted(grants, window.from_ns, "right"))
         after = int(np.searchsorted(sent, window.from_ns, "right"))
-        later = next((other for other in led if other.from_ns > window.from_ns), None)
+        gap_ns = int(grants[at]) - window.from_ns if at < len(grants) else None
+        before, then = _led(case, window, led, None if gap_ns is None else window.from_ns + gap_ns)
         told.append(
             Failover(
                 fault=window.id,
                 kind=window.do,
                 nodes=tuple(struck),
                 t_ns=window.from_ns,
-                leader_before=_leader(window),
-                leader_after=_leader(later) if later else None,
-                term=window.term,
-                term_after=later.term if later else None,
+                leader_before=before.leader or None,
+                leader_after=then.leader or None,
+                term=before.term,
+                term_after=then.term,
                 back_ns=int(soonest[after]) - window.from_ns if after < len(sent) else None,
-                gap_ns=int(grants[at]) - window.from_ns if at < len(grants) else None,
+                gap_ns=gap_ns,
             )
         )
     return tuple(told)
+
+
+def _led(
+    case: Case, window: Window, led: Sequence[Window], granted_ns: int | None
+) -> tuple[Election, Election]:
+    """Who led as a fault began and afterwards, "" if unknown.
+
+    led, granted_ns   the faults whose leader is known; the first grant after the fault's beginning
+    """
+    before = Election(t_ns=window.from_ns, leader=_leader(window) or "", term=window.term)
+    nobody = Election(t_ns=window.from_ns, leader="")
+    if not case.elections:
+        later = (other for other in led if other.from_ns > window.from_ns)
+        at = next(later, None)
+        then = at and Election(t_ns=at.from_ns, leader=_leader(at) or "", term=at.term)
+        return before, then or nobody
+
+    def leader_at(t_ns: int) -> Election:
+        """A leader of an earlier term may not know of its successor yet, never the reverse."""
+        begun = [one for one in case.elections if one.t_ns <= t_ns]
+        return max(begun, key=lambda one: one.term or 0, default=nobody)
+
+    if not before.leader:
+        before = leader_at(window.earliest_ns)
+    return before, nobody if granted_ns is None else leader_at(granted_ns)
 
 
 def _leader(window: Window) -> str | None:

@@ -241,6 +241,15 @@ class Window:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Election:
+    """A server that began to lead at a time. term: of it; None if unknown."""
+
+    t_ns: int
+    leader: str
+    term: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Contradiction:
     """Two rows of one run that cannot both be true under an assumption.
 
@@ -270,6 +279,8 @@ class Case:
     orders       whether a property that holds gets the order that proves it, for a certificate
     since_ns     everything that went on since then is in the history; -1 unless it is a later part
                  of a run
+    elections    of leaders, in order, if the backend notes them; else who led is known only from
+                 faults whose target depended on it
     contradicted what other parts of the run contradict of its assumptions, by their own rows
     memo         cache of derivations shared by checkers; not part of the data
     """
@@ -287,6 +298,7 @@ class Case:
     kinds: Sequence[str] = ()
     options: Mapping[str, str] = field(default_factory=dict)
     starved: Sequence[Starved] = ()
+    elections: Sequence[Election] = ()
     orders: bool = True
     since_ns: int = -1
     contradicted: Contradicted = field(default_factory=dict)

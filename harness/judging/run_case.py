@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from holdfast.harness.core.case import Case, History, Window
+from holdfast.harness.core.case import Case, Election, History, Window
 from holdfast.harness.core.clock import MILLISECOND
 from holdfast.harness.core.fault_traits import UNKNOWN, Traits
 from holdfast.harness.history.reader import Recording
 from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.plans.plan import Plan
-from holdfast.harness.runs.journal import FaultRow, Mark
+from holdfast.harness.runs.journal import ELECTED, FaultRow, Mark
 
 LONGEST_NS = 366 * 24 * 3600 * 1_000_000_000
 
@@ -24,6 +24,7 @@ def case_of(
 ) -> Case:
     """The input of checkers. times, faults: the rows of times.jsonl and faults.jsonl."""
     plan, history = manifest.plan, recording.history
+    times = list(times)
     marks = {row.mark: row for row in times}
     order = [marks[name].t_ns for name in ("start", "stop", "end") if name in marks]
     if order != sorted(order):
@@ -52,9 +53,18 @@ def case_of(
         lease_ns=plan.lease_ns,
         error_ns=recording.error_ns,
         starved=recording.starved,
+        elections=_elections(times),
         nodes=recording.nodes,
         kinds=kinds_of(plan),
         options=options_of(manifest),
+    )
+
+
+def _elections(times: Iterable[Mark]) -> tuple[Election, ...]:
+    return tuple(
+        Election(t_ns=row.t_ns, leader=row.leader, term=row.term)
+        for row in times
+        if row.mark == ELECTED and row.leader
     )
 
 

@@ -52,11 +52,15 @@ class FaultRow:
         return _whole(self.before_ns, "before_ns")
 
 
+ELECTED = "elected"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mark:
     """One stage of a run, a line of times.jsonl. None: the stage has no such value.
 
-    mark      "deployed", "start", "stop", "probe", "end" or "failed"
+    mark      "deployed", "start", "stop", "probe", "end", "failed"; in the simulator also "elected"
+    leader    elected: the server that leads from now on; term: its term
     took_ns   deployed: the time that it took
     problems  end: why the history may be incomplete; reason: of a failed run
     """
@@ -66,6 +70,8 @@ class Mark:
     took_ns: int | None = field(default=None, metadata=OMITTED)
     problems: Sequence[str] | None = field(default=None, metadata=OMITTED)
     reason: str | None = field(default=None, metadata=OMITTED)
+    leader: str | None = field(default=None, metadata=OMITTED)
+    term: int | None = field(default=None, metadata=OMITTED)
 
 
 R = TypeVar("R", FaultRow, Mark)

@@ -95,8 +95,10 @@ class ExpiredOwner:
 class Failover:
     """A fault that took effect on the leader, or on servers if the leader is unknown (None).
 
-    leader_before   leader when the fault began, if its target depended on who leads; term: its term
-    leader_after    leader when the next such fault began; term_after: its term
+    leader_before   leader when the fault began, if its target depended on who leads or the backend
+                    notes elections; term: its term
+    leader_after    leader at the first grant after the beginning of the fault if the backend notes
+                    elections, else when the next such fault began; term_after: its term
     back_ns         until a request that was sent after the beginning of the fault returned ok
     gap_ns          until the first grant; a held lock is not granted before it is free; None: never
     """

@@ -11,7 +11,7 @@ import msgspec
 
 from holdfast.checkers.evidence.plot_data import drawn
 from holdfast.checkers.evidence.summary import evidence
-from holdfast.harness.core.case import Case
+from holdfast.harness.core.case import Case, Election
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.json_value import plain
 from holdfast.harness.verdicts.evidence import Evidence
@@ -271,6 +271,20 @@ def test_a_failover_is_of_the_leader_and_says_who_led() -> None:
         (None, 7),
         (8, None),
         (None, None),
+    ]
+
+
+def test_where_elections_are_noted_the_leader_after_is_that_of_the_first_grant() -> None:
+    """n1 leads, and is killed at 2 s; n3 is elected at 3 s, before the grant at 9 s, n2 later. The
+    last fault is followed by no grant."""
+    led = ((0.1, "n1", 1), (3, "n3", 2), (10, "n2", 3))
+    elections = [Election(t_ns=round(at * SECOND), leader=n, term=term) for at, n, term in led]
+    faults = (window("kill", "n1", 2, 5), window("kill", "n3", 9.5, 12))
+    changes = {"options": {"servers": "3"}, "windows": faults, "elections": elections}
+    found = numbers(RUN, **changes)["failovers"]
+    assert [(one["leader_before"], one["leader_after"], one["term_after"]) for one in found] == [
+        ("n1", "n3", 2),
+        ("n3", None, None),
     ]
 
 

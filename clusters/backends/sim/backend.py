@@ -35,6 +35,7 @@ from holdfast.harness.core.seeds import stream
 from holdfast.harness.plans.manifest import Entries
 from holdfast.harness.recording.phase import END, GO, PREPARE, PROBE
 from holdfast.harness.recording.segments import DIED_ON_PURPOSE, DONE, IDLE, OPENED, READY
+from holdfast.harness.runs.journal import ELECTED, Mark
 
 NOTICED_NS = 100 * MILLISECOND
 """The driver learns so much later that an owner died on purpose, and starts another."""
@@ -58,6 +59,8 @@ class Host:
     state: int = OPENED
     kept: Any = None
     trace: list[object] | None = None
+    elections: list[Mark] = field(default_factory=list)
+    """of all nodes, in order"""
     last_output: str = ""
     recorder: SimRecorder | None = None
     guard: Guard | None = None
@@ -88,6 +91,12 @@ class Host:
     def say(self, text: str) -> None:
         """One line of the process's log; the last one is kept."""
         self.last_output = text
+
+    def elected(self, term: int) -> None:
+        """The node's server leads from now on: noted without an event or a request, which would
+        shift everything that follows in a recorded seed."""
+        mark = Mark(mark=ELECTED, t_ns=self.run_ns(), leader=self.node.name, term=term)
+        self.elections.append(mark)
 
     def sync(self, keep: Callable[[], None], tear: Callable[[float], None]) -> None:
         """Makes something durable, for which the node may stand still for a while.
@@ -122,6 +131,7 @@ class SimBackend:
     knobs: Knobs
     entries: Entries
     hosts: dict[str, Host] = field(default_factory=dict)
+    elections: list[Mark] = field(default_factory=list)
     recorders: list[SimRecorder] = field(default_factory=list)
     live: LiveRows = field(default_factory=LiveRows)
     phase: int = PREPARE
@@ -146,7 +156,12 @@ class SimBackend:
                 partial(_sync_ns, disk.random, self.knobs.sync_ns) if self.knobs.sync_ns else None
             )
             self.hosts[node.name] = Host(
-                node=node, clock=clock, engine=self.engine, sync_ns=sync, trace=self.trace
+                node=node,
+                clock=clock,
+                engine=self.engine,
+                sync_ns=sync,
+                trace=self.trace,
+                elections=self.elections,
             )
             self.network.place(node.name, node.address, server=node.role == "server")
         return self.seen_from("")

@@ -186,7 +186,7 @@ def _simulated(
             raise
     simulated = Simulated(
         recorders=tuple(backend.recorders),
-        marks=runtime.marks,
+        marks=sorted([*runtime.marks, *backend.elections], key=lambda mark: mark.t_ns),
         faults=runtime.faults,
         events=engine.events,
         virtual_ns=engine.now_ns - begun_ns,

@@ -9,7 +9,9 @@ from typing import Any, NoReturn
 import pytest
 
 from holdfast import catalogue
+from holdfast.checkers.evidence.summary import evidence
 from holdfast.clusters.backends.sim import scheduler
+from holdfast.clusters.backends.sim.backend import Host
 from holdfast.clusters.systems.reference.locks.state_machine import Locks
 from holdfast.clusters.systems.reference.service.server import Server
 from holdfast.clusters.systems.single import simulated as simulated_single
@@ -212,3 +214,20 @@ def test_how_often_the_engine_looks_at_its_counts_changes_nothing(
     usual = simulate(plan(time_ns=SECOND))[0].digest
     monkeypatch.setattr(scheduler, "DRAIN", 1)
     assert simulate(plan(time_ns=SECOND))[0].digest == usual
+
+
+def test_who_leads_after_a_failover_is_known_and_noting_it_changes_no_seed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """To ask the service would send a request: every later delay would be another."""
+    chosen = plan(nodes=3, faults=(fault("kill", "leader", 3000, 2000),))
+    noted, manifest = simulate(chosen)
+    recording = reader.merge(noted.written())
+    (failover,) = evidence(case_of(manifest, recording, noted.marks, noted.faults)).failovers
+    assert failover.leader_after in {"n1", "n2", "n3"} - {failover.leader_before}
+    assert failover.term is not None and failover.term_after is not None
+    assert failover.term_after > failover.term
+    assert sum(mark.mark == "elected" for mark in noted.marks) >= 2
+    monkeypatch.setattr(Host, "elected", lambda host, term: None)
+    without, _ = simulate(chosen)
+    assert (noted.digest, noted.events) == (without.digest, without.events)

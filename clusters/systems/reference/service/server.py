@@ -27,6 +27,7 @@ from holdfast.clusters.systems.reference.consensus.messages import (
     pack,
     unpack,
 )
+from holdfast.clusters.systems.reference.consensus.roles import Role
 from holdfast.clusters.systems.reference.consensus.storage import Corrupt, Storage
 from holdfast.clusters.systems.reference.options import read
 from holdfast.clusters.systems.reference.service.node import Asked, Effects, Input, Left, LockNode
@@ -145,6 +146,7 @@ class Server:
 
     disk, clocks ("monotonic", "wall" and "run", ns) and say are those of the host unless given.
     watched   makes the node one that tells its steps (`tracing`)
+    elected   receives the term when this node has become leader
     """
 
     def __init__(
@@ -155,8 +157,9 @@ class Server:
         clocks: Mapping[str, Callable[[], int]] = CLOCKS,
         say: Callable[[str], None] = say,
         watched: Callable[[type[LockNode]], Callable[..., LockNode]] | None = None,
+        elected: Callable[[int], None] | None = None,
     ) -> None:
-        self.say = say
+        self.say, self._elected = say, elected
         self._name = str(config["name"])
         self._address = str(config["address"])
         self._port = int(config.get("port", DEFAULT_PORT))
@@ -301,6 +304,8 @@ class Server:
         if seen != self._seen:
             self._seen = seen
             self.say(f"{node.role} in term {node.term}, leader {node.leader or 'unknown'}")
+            if self._elected is not None and node.role is Role.LEADER:
+                self._elected(node.term)
 
 
 def _as_failure(error: Exception) -> Exception:

@@ -51,10 +51,14 @@ class Host(Protocol):
 
 
 class TracedHost(Host, Protocol):
-    """A host of the reference service. trace: where the steps of all nodes are recorded; None
-    without a trace."""
+    """A host of the reference service, which notes that the node leads from now on.
+
+    trace   where the steps of all nodes are recorded; None without a trace
+    """
 
     trace: list[object] | None
+
+    def elected(self, term: int) -> None: ...
 
 
 class Kept:
@@ -199,9 +203,18 @@ async def serve(config: Mapping[str, object], host: TracedHost) -> None:
     """One node, until its process ends. Raises the error that made it impossible to continue."""
     clocks = {"monotonic": host.mono_ns, "wall": host.wall_ns, "run": host.run_ns}
     if host.trace is None:
-        server = Server(config, disk=MemoryDisk(host), clocks=clocks, say=host.say)
+        server = Server(
+            config, disk=MemoryDisk(host), clocks=clocks, say=host.say, elected=host.elected
+        )
     else:
         tracer = Tracer(str(config["name"]), host.trace.append, host.run_ns)
         disk, watched = TracedDisk(host, tracer), partial(traced, tracer=tracer)
-        server = Server(config, disk=disk, clocks=clocks, say=host.say, watched=watched)
+        server = Server(
+            config,
+            disk=disk,
+            clocks=clocks,
+            say=host.say,
+            watched=watched,
+            elected=host.elected,
+        )
     await server.run(asyncio.Event())
