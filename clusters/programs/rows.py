@@ -19,7 +19,8 @@ class ProgramRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     program   its file, relative to this folder; those beside it are shipped too
     version   default; others: further ones that were tried
-    older     beginning of a version -> the program for it, if it is another one
+    older     beginning of a version -> the program for it, if it is another one; there the client
+              renews, whatever the newer package can do
     beside    pins that the program imports as well
     apis      values of the option `api`: the package's kinds of lock; the first is the default
     renewals  values of the option `renew` that the package supports, the first is the default.
@@ -51,6 +52,10 @@ class ProgramRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     notices: str = ""
     tokens: tuple[str, ...] = ("none",)
     token_from: str = "read after the grant"
+
+    def renewals_of(self, version: str) -> tuple[str, ...]:
+        """The values of the option `renew` for a version."""
+        return self.renewals if self.program_of(version) == self.program else ("call",)
 
     def program_of(self, version: str) -> str:
         """The file of the client program for a version."""

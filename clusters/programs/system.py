@@ -66,6 +66,7 @@ class ProgramLibrary(OnServers):
         prefix, _, self._name = self.package.partition(":")
         self._of_debian = f"{prefix}:" == debian.PREFIX
         self._program = self._row.program_of(version)
+        self._renewals = self._row.renewals_of(version)
         self._pins = (f"{self._name}@{version}", *self._row.beside)
         self.libraries: Sequence[str] = tuple(f"{prefix}:{pin}" for pin in self._pins)
         self.ports: Sequence[int] = self._servers.ports
@@ -74,7 +75,7 @@ class ProgramLibrary(OnServers):
         """The promises of the servers that the package can keep. Raises UsageError."""
         row = self._row
         mine = {name: options[name] for name in CHOSEN if name in options}
-        known = {"api": row.apis, "renew": row.renewals, "tokens": row.tokens, "sender": SENDERS}
+        known = {"api": row.apis, "renew": self._renewals, "tokens": row.tokens, "sender": SENDERS}
         chosen = choose(self.package, mine, known)
         by_call = chosen["renew"] == "call"
         renew, release = row.proves
@@ -148,7 +149,7 @@ class ProgramLibrary(OnServers):
         for path in sorted(source.iterdir()):
             if path.is_file():
                 shutil.copy2(path, target / path.name)
-        words = {"api": self._row.apis[0], "renew": self._row.renewals[0], "tokens": "none"}
+        words = {"api": self._row.apis[0], "renew": self._renewals[0], "tokens": "none"}
         words |= {name: options[name] for name in words if name in options}
         given = [f"{name}={value}" for name, value in words.items()]
         program = self._argv(Path(self._program).name, installed)

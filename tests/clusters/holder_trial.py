@@ -1,6 +1,6 @@
-"""One adapter of a lock on etcd, ZooKeeper or PostgreSQL: what it says of each call, and who holds.
+"""One adapter of a lock that is no Redis key: what it says of each call, and who holds.
 
-`python -S -P -m tests.clusters.holder_trial SERVICE CLIENT ADDRESS=SERVER` prints a row of
+`python -S -P -m tests.clusters.holder_trial SERVICE CLIENT ADDRESS=SERVER OPTIONS` prints a row of
 JSON for each call: what was done before, the outcome that the adapter claims, and the contenders of
 the lock, as the server itself lists them, before and after the call. The first of them holds. The
 library reaches the server through a proxy at ADDRESS.
@@ -25,7 +25,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from holdfast.clusters.systems.postgres import DATABASE, USER
+from holdfast.clusters.systems import mariadb, postgres
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import NO_TOKEN, Answer, Grant, Mode, Status
@@ -33,6 +33,8 @@ from holdfast.harness.core.ports import ClientSetup
 from tests.clusters.adapter_trial import Proxy
 
 LEASE_NS, WAIT_NS, HUNG_S, SETTLED_S = 3 * SECOND, 1_200_000_000, 4, 25
+INNODB_CACHE_S = 0.12
+"""For 0.1 s InnoDB lists the transactions as they were when they were last asked for."""
 ZK_DELETE = 2
 """The type of ZooKeeper's request that deletes a node."""
 
@@ -152,30 +154,166 @@ class ZooKeeper:
         self._ask(ZK_DELETE, _text(contender.encode()) + struct.pack("!i", -1))
 
 
-class Postgres:
-    """One PostgreSQL server, asked with psql: the sessions that have or want an advisory lock."""
+class Sql:
+    """One server of a database, asked with its own shell."""
 
-    port = 5432
+    words: tuple[str, ...] = ()
+    port: int
+    held = ""
+    """The statement that lists contenders of {lock}, the holder first, a row for each."""
+    end = ""
+    """The statement that takes the lock from a {contender}, as the server may do by itself."""
+    states: tuple[str, ...] = tuple(state for state in CALLS if state != "expired")
     # A session without a heartbeat is over when the server is told so, as in the state "gone".
-    states = tuple(state for state in CALLS if state != "expired")
 
     def __init__(self, server: str) -> None:
-        self._words = ("psql", "-h", server, "-p", str(self.port), "-U", USER, "-d", DATABASE)
+        self._words = [word.format(server=server, port=self.port) for word in self.words]
 
     def _ask(self, query: str) -> list[str]:
-        done = subprocess.run([*self._words, "-Atc", query], capture_output=True, text=True)
+        done = subprocess.run([*self._words, query], capture_output=True, text=True)
         if done.returncode:
             raise ConnectionError(done.stderr)
-        return done.stdout.split()
+        return done.stdout.splitlines()
 
     def contenders(self, lock: str) -> list[str]:
-        """Sessions, the holder first; each lock has the server for itself."""
-        held = "select pid from pg_locks where locktype = 'advisory' order by granted desc, pid"
-        return self._ask(held)
+        """Whoever holds or wants a lock; where they are sessions each lock has the server for
+        itself."""
+        return self._ask(self.held.format(lock=lock))
 
     def delete(self, contender: str) -> None:
-        """Ends the session, and waits until it is gone."""
-        self._ask(f"select pg_terminate_backend({contender}, 5000)")
+        """As the server does by itself; waits until it is done."""
+        self._ask(self.end.format(contender=contender))
+        deadline = time.monotonic() + SETTLED_S
+        while contender in self._ask(self.held.format(lock=contender.partition(" ")[0])):
+            assert time.monotonic() < deadline, f"{contender} is still there"
+            time.sleep(0.05)
+
+
+class Postgres(Sql):
+    """PostgreSQL's advisory locks: the sessions that have or want one."""
+
+    port = postgres.PORT
+    words = (
+        "psql", "-h", "{server}", "-p", "{port}", "-U", postgres.USER, "-d", postgres.DATABASE,
+        "-Atc",
+    )  # fmt: skip
+    held = "select pid from pg_locks where locktype = 'advisory' order by granted desc, pid"
+    end = "select pg_terminate_backend({contender}, 5000)"
+
+
+class PostgresRow(Postgres):
+    """Its row locks: the transactions that have selected for update, those that wait last."""
+
+    held = (
+        "select pid from pg_locks mine where locktype = 'relation' and mode = 'RowShareLock'"
+        " and relation = 'locks'::regclass order by exists (select from pg_locks other"
+        " where other.pid = mine.pid and not other.granted), pid"
+    )
+
+
+LEASES = "select concat(name, ' ', owner) from leases where name = '{lock}' and owner <> ''"
+END_LEASE = "delete from leases where concat(name, ' ', owner) = '{contender}'"
+
+
+class PostgresLease(Postgres):
+    """A row with a time: who is its owner until then."""
+
+    held = f"{LEASES} and until_us > extract(epoch from clock_timestamp()) * 1000000"
+    end = END_LEASE
+    states = CALLS
+
+
+class MariaDb(Sql):
+    """MariaDB's row locks: the transactions that have locked a row, those that wait last."""
+
+    port = mariadb.PORT
+    words = (
+        "mariadb", "-h", "{server}", "-P", "{port}", "-u", mariadb.USER, "-D", mariadb.DATABASE,
+        "-NBe",
+    )  # fmt: skip
+    held = (
+        "select trx_mysql_thread_id from information_schema.innodb_trx"
+        " where trx_rows_locked > 0 order by trx_state = 'LOCK WAIT', trx_started"
+    )
+    end = "kill {contender}"
+
+    def contenders(self, lock: str) -> list[str]:
+        time.sleep(INNODB_CACHE_S)
+        return super().contenders(lock)
+
+
+class MariaDbUser(Sql):
+    """Its user locks: the session that has the name. Who waits is not listed."""
+
+    port, words, end = MariaDb.port, MariaDb.words, MariaDb.end
+    held = "select id from information_schema.processlist where id = is_used_lock('{lock}')"
+
+    def delete(self, contender: str) -> None:
+        with suppress(ConnectionError):
+            self._ask(self.end.format(contender=contender))
+
+
+class MariaDbLease(Sql):
+    """A row with a time: who is its owner until then."""
+
+    port, words, end, states = MariaDb.port, MariaDb.words, END_LEASE, CALLS
+    held = f"{LEASES} and until_us > cast(unix_timestamp(sysdate(6)) * 1000000 as signed)"
+
+
+class Memcached:
+    """One memcached server: a key, as its text protocol has it."""
+
+    port, states = 11211, CALLS
+
+    def __init__(self, server: str) -> None:
+        self._link = socket.create_connection((server, self.port), timeout=10)
+        self._lines = self._link.makefile("rb")
+
+    def contenders(self, lock: str) -> list[str]:
+        self._link.sendall(f"get {lock}\r\n".encode())
+        found = []
+        while not self._lines.readline().startswith(b"END"):
+            found.append(f"{lock} {self._lines.readline().decode().strip()}")
+        return found
+
+    def delete(self, contender: str) -> None:
+        self._link.sendall(f"delete {contender.split()[0]}\r\n".encode())
+        self._lines.readline()
+
+
+class Redis:
+    """One Redis server: the keys of a lock, each with its value or the members of its set."""
+
+    port, states = 6379, CALLS
+
+    def __init__(self, server: str) -> None:
+        self._link = socket.create_connection((server, self.port), timeout=10)
+        self._lines = self._link.makefile("rb")
+
+    def _ask(self, *words: str) -> Any:
+        sent = [f"*{len(words)}\r\n", *(f"${len(word)}\r\n{word}\r\n" for word in words)]
+        self._link.sendall("".join(sent).encode())
+        return self._reply()
+
+    def _reply(self) -> Any:
+        line = self._lines.readline().decode().strip()
+        kind, rest = line[:1], line[1:]
+        if kind == "$":
+            return None if rest == "-1" else self._lines.read(int(rest) + 2)[:-2].decode()
+        return [self._reply() for _ in range(int(rest))] if kind == "*" else rest
+
+    def contenders(self, lock: str) -> list[str]:
+        found = []
+        for key in sorted(self._ask("KEYS", "*")):
+            if lock not in key.split(":"):
+                continue
+            of_set = self._ask("TYPE", key) == "zset"
+            values = self._ask("ZRANGE", key, "0", "-1") if of_set else [self._ask("GET", key)]
+            found += [f"{key} {value}" for value in values]
+        return found
+
+    def delete(self, contender: str) -> None:
+        self._ask("DEL", contender.split()[0])
 
 
 def _text(data: bytes) -> bytes:
@@ -186,17 +324,25 @@ def _deletes(packet: bytes) -> bool:
     return len(packet) >= 12 and struct.unpack("!i", packet[8:12])[0] == ZK_DELETE
 
 
-SERVICES: Mapping[str, type[Etcd | ZooKeeper | Postgres]] = {
+SERVICES: Mapping[str, type[Etcd | ZooKeeper | Sql | Memcached | Redis]] = {
     "etcd": Etcd,
     "zookeeper": ZooKeeper,
     "postgres-advisory": Postgres,
+    "postgres-row": PostgresRow,
+    "postgres-lease": PostgresLease,
+    "mariadb-row": MariaDb,
+    "mariadb-get-lock": MariaDbUser,
+    "mariadb-lease": MariaDbLease,
+    "memcached": Memcached,
+    "redis": Redis,
+    "redlock": Redis,
 }
 
 
 class Trial:
     """Two clients of one library, and the server that both use."""
 
-    def __init__(self, service: str, make: str, pair: str) -> None:
+    def __init__(self, service: str, make: str, pair: str, options: Mapping[str, str]) -> None:
         near, far = pair.split("=")
         self.server: Any = SERVICES[service](far)
         self.proxy = Proxy(near, far, self.server.port)
@@ -205,7 +351,7 @@ class Trial:
             load(make)(
                 ClientSetup(
                     process=n, name=f"c{n}", servers=[("n1", address)], lease_ns=LEASE_NS,
-                    options={}, tell=lambda op, **rest: None,
+                    options=options, tell=lambda op, **rest: None,
                 )
             )
             for n, address in ((1, near), (2, far))
@@ -340,7 +486,7 @@ class Trial:
 
 
 async def main(argv: Sequence[str]) -> None:
-    await Trial(argv[1], argv[2], argv[3]).run()
+    await Trial(argv[1], argv[2], argv[3], json.loads(argv[4])).run()
 
 
 if __name__ == "__main__":

@@ -67,6 +67,16 @@ def test_another_tried_version_has_a_program_of_its_own() -> None:
     assert (FOLDER / REDLOCK.program_of(version)).is_file()
 
 
+def test_a_package_is_not_said_to_renew_where_the_program_of_its_version_does_not() -> None:
+    """redlock 4 has no `using`: its holds end with their leases."""
+    library = entry("redlock", {"library": "npm:redlock@4"})
+    with pytest.raises(UsageError, match="renew=library"):
+        load(library).promises({"renew": "library"})
+    assert load(library).promises({}).bound == "lease"
+    newer = load(entry("redlock", {"library": "npm:redlock"}))
+    assert newer.promises({"renew": "library"}).bound == "none"
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -4,6 +4,13 @@ import { connect } from "./redis.mjs";
 
 const POLL_MS = 50;
 
+// The package's scripts swallow every error but NOSCRIPT, and then they have no result: whether
+// the lock was ours is unknown.
+function replied(result) {
+  if (result === undefined) throw new Error("the package swallowed an error; there was no reply");
+  return result;
+}
+
 serve((addresses) => {
   const server = connect(addresses[0]);
   const warlock = library("node-redis-warlock")(server);
@@ -27,11 +34,11 @@ serve((addresses) => {
       }
     },
     renew: async ({ lock, id }, { lease_ms: lease }) =>
-      (await warlock.touch(lock, id, lease)) === "OK",
+      replied(await warlock.touch(lock, id, lease)) === "OK",
     release: ({ lock, id }) =>
       new Promise((resolve, reject) =>
-        warlock.unlock(lock, id, (error, deleted) => (error ? reject(error) : resolve(deleted === 1))),
-      ),
+        warlock.unlock(lock, id, (error, deleted) => (error ? reject(error) : resolve(deleted))),
+      ).then((deleted) => replied(deleted) === 1),
     close: () => server.quit(),
   };
 });
