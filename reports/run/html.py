@@ -34,14 +34,16 @@ def write(
     plan_toml: str,
     recorded: Recorded | None = None,
     no_timeline: str = "",
+    *,
+    name: str = "report.html",
 ) -> Path:
-    """Writes `report.html` into the run directory and returns its path.
+    """Writes the report into a folder, of the run or another one, and returns its path.
 
     The file is written atomically.
     """
     text = render(run, manifest, plan_toml, recorded, no_timeline)
-    files.write(run_dir, "report.html", text.encode())
-    return run_dir / "report.html"
+    files.write(run_dir, name, text.encode())
+    return run_dir / name
 
 
 def render(

@@ -22,6 +22,12 @@ FILLED = SMALL + (
     ' cat /dev/zero > fill; } 2>/dev/null & "$@" 2>said; code=$?; rm fill; cat said >&2; exit $code'
 )
 """The same, and the disk fills as soon as the command's stderr says $FILL_AT."""
+AFTER = SMALL + (
+    '"$@" >/dev/null 2>&1; cat /dev/zero > fill 2>/dev/null; set -- "$1" "$2" "$3";'
+    ' for words in "export --out rows.jsonl" "report" "report --html ../page.html"; do'
+    ' "$@" $words .holdfast/runs/latest; echo "code $?"; done; ls'
+)
+"""A run, then the disk fills, then three commands on the run."""
 LOCAL = ("--system", "redis", "--backend", "local", "--time", "3s")
 SIMULATED = ("--system", "reference", "--backend", "sim", "--time", "4s", "--clients", "8")
 
@@ -36,11 +42,11 @@ def in_namespace() -> list[str]:
 
 
 def run(
-    folder: Path, size: str, words: Sequence[str], fill_at: str = ""
+    folder: Path, size: str, words: Sequence[str], fill_at: str = "", script: str = ""
 ) -> subprocess.CompletedProcess[str]:
     """`holdfast run` whose run directories are on a disk of a size; afterwards nothing of it runs
     any more."""
-    script = FILLED if fill_at else RUN
+    script = script or (FILLED if fill_at else RUN)
     argv = [*in_namespace(), script, size, sys.executable, "-m", "holdfast", "run", *words]
     env = {**os.environ, "XDG_STATE_HOME": str(folder / "state"), "NO_COLOR": "1"}
     done = subprocess.run(
@@ -112,3 +118,16 @@ def test_a_disk_that_another_program_fills_is_named(tmp_path: Path, stage: str) 
     assert all("No space left on device" in line for line in reasons)
     assert all(full_disk.NEXT in line for line in reasons)
     assert "no output" not in done.stdout + done.stderr
+
+
+def test_commands_on_a_run_whose_disk_is_full_leave_nothing_half_written(tmp_path: Path) -> None:
+    """Of an export nobody could tell that its end is missing. A report may go elsewhere."""
+    done = run(tmp_path, "700k", SIMULATED, script=AFTER)
+    assert [line for line in done.stdout.splitlines() if line] == [
+        "code 4", "code 4", "report: ../page.html", "code 0", "fill",
+    ]  # fmt: skip
+    exported, stored, advice = last_lines(done)
+    assert exported == f"holdfast: rows.jsonl: No space left on device: {full_disk.NEXT}"
+    assert stored.endswith("report.html: cannot be written: No space left on device")
+    assert advice == "holdfast: no report: name a file in another folder, with --html FILE"
+    assert "</html>" in (tmp_path / "page.html").read_text()[-100:]

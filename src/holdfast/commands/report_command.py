@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import click
@@ -35,14 +34,8 @@ def command(path: Path, html: Path | None) -> int:
         verdicts = stored(run)
     else:
         verdicts = judging.judge_run(run)
-    made = judging.report_run(run, verdicts)
-    if not made:
-        raise EnvironmentFailed(
-            f"{run.path}: no report: the folder is not writable; use --html FILE"
-        )
-    written = Path(made)
-    if html is not None and html.resolve() != written:
-        shutil.copyfile(written, html)
-        written = html
-    click.echo(f"report: {written}")
+    written = judging.report_run(run, verdicts, html)
+    if not written:
+        raise EnvironmentFailed("no report: name a file in another folder, with --html FILE")
+    click.echo(f"report: {html or written}")
     return 0

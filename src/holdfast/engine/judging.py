@@ -83,8 +83,9 @@ def _not_stored(path: Path, error: OSError) -> None:
     click.echo(f"holdfast: {path}: cannot be written: {error.strerror}", err=True)
 
 
-def report_run(run: RunDir, verdicts: Judged) -> str:
-    """Write report.html next to the verdict; returns its path, "" if it cannot be written."""
+def report_run(run: RunDir, verdicts: Judged, to: Path | None = None) -> str:
+    """Write the report, to report.html next to the verdict if no file is named; returns its path,
+    "" if it cannot be written."""
     from holdfast.reports.run.html import write
 
     clocks = {"clocks": plain(verdicts.clocks)} if verdicts.clocks else {}
@@ -94,10 +95,12 @@ def report_run(run: RunDir, verdicts: Judged) -> str:
         plan = files.read(run.path, run.plan.name).decode(errors="backslashreplace")
     except FileNotFoundError:
         plan = "# this run has no plan.toml"
+    path = run.path / "report.html" if to is None else to.resolve()
+    table = {**clocks, **to_table(manifest)}
     try:
-        return str(write(run.path, verdicts, {**clocks, **to_table(manifest)}, plan, recorded, why))
+        return str(write(path.parent, verdicts, table, plan, recorded, why, name=path.name))
     except OSError as error:
-        _not_stored(run.path / "report.html", error)
+        _not_stored(path, error)
         return ""
 
 
