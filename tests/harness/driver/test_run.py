@@ -20,12 +20,14 @@ from typing import Any, cast
 import pytest
 
 from holdfast.harness.client.agent_link import AgentLink
+from holdfast.harness.core import full_disk
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import AgentLost, EnvironmentFailed
 from holdfast.harness.core.fault_traits import COPY, Traits
 from holdfast.harness.core.ports import Fault, Nemesis, Place
 from holdfast.harness.driver import cluster as cluster_module
 from holdfast.harness.driver.cluster import Cluster
+from holdfast.harness.driver.host_runtime import HostRuntime
 from holdfast.harness.driver.operations import Operator
 from holdfast.harness.driver.run import Run
 from holdfast.harness.driver.runtime import Runtime
@@ -463,6 +465,18 @@ def test_a_second_fault_agent_undoes_it_though_the_disk_is_full(
         driven.execute()
     assert len(driven.agents()) == 2 and all(map(gone, driven.agents()))
     assert cast(Hosted, driven.machine).left == []
+
+
+def test_a_journal_whose_disk_is_full_is_a_failure_of_the_environment_with_advice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = tmp_path / "times.jsonl"
+    runtime = SimpleNamespace(_journals={Mark: journal})
+    monkeypatch.setattr(os, "write", lambda file, data: len(data) // 2)
+    with pytest.raises(EnvironmentFailed) as failed:
+        HostRuntime.append(cast(HostRuntime, runtime), Mark(mark="start", t_ns=1))
+    assert str(failed.value) == f"{journal}: {full_disk.REASON}: {full_disk.NEXT}"
+    assert journal.read_bytes() == b""
 
 
 def test_a_probe_that_exits_is_not_waited_for(driven: Driven) -> None:
