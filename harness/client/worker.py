@@ -22,9 +22,8 @@ from typing import Any
 from holdfast.harness.client.context import Context, Parts
 from holdfast.harness.client.resource_replies import Resource, WritesItself
 from holdfast.harness.client.self_faults import OrderReceiver
-from holdfast.harness.core import full_disk
 from holdfast.harness.core.clock import MILLISECOND, SECOND, now_ns
-from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.errors import EnvironmentFailed, no_space
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import ClientSetup
 from holdfast.harness.core.seeds import stream
@@ -51,7 +50,7 @@ def main(argv: list[str]) -> int:
         _say(str(error))
         return 1
     except OSError as error:
-        if not full_disk.is_full(error):
+        if no_space(error) is None:
             raise
         _say(f"cannot record: {error.strerror}: {error.filename or config['history']}")
         return 1

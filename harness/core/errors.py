@@ -9,10 +9,17 @@ HoldfastError
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterable
+from pathlib import Path
 
 SEVERITY = {0: 0, 3: 1, 2: 2, 4: 3, 1: 4}
 """Exit code -> its priority: 1 before 4 before 2 before 3 before 0."""
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+NEXT = "free some of it, or name a folder on another disk (--out), and start the command again"
+"""What to do about a disk that is full."""
 
 
 def worst_exit_code(codes: Iterable[int], default: int = 0) -> int:
@@ -51,3 +58,13 @@ class NoAnswer(EnvironmentFailed):
 
 class AgentLost(EnvironmentFailed):
     """The fault agent exited or does not respond: no fault can be injected or healed."""
+
+
+def no_space(error: OSError, path: Path | str = "") -> EnvironmentFailed | None:
+    """The failure that a full disk or quota is: what cannot be written, why, and how to go on;
+    None for another error. `path` if the error names no file."""
+    if error.errno not in FULL:
+        return None
+    where = error.filename or path
+    reason = f"{os.strerror(error.errno)}: {NEXT}"
+    return EnvironmentFailed(f"{where}: {reason}" if where else reason)

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from holdfast.harness.core import full_disk
 from holdfast.harness.core.clock import MILLISECOND, SECOND
-from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.errors import NEXT, EnvironmentFailed
 from holdfast.harness.core.operations import GENERATION
 from holdfast.harness.core.ports import (
     Command,
@@ -34,6 +33,7 @@ from holdfast.harness.driver.runtime import Runtime
 from holdfast.harness.driver.schedule import Agent
 from holdfast.harness.plans.manifest import Entries, Options
 from holdfast.harness.plans.plan import Plan, lock_names
+from holdfast.harness.recording import full_disk
 from holdfast.harness.recording.error_lines import MOST, first_error, is_error
 from holdfast.harness.runs.directory import RunDir, write_json
 
@@ -274,7 +274,7 @@ class Cluster:
         last = " | ".join(shown)
         if not last and full_disk.has_little(self.place.run_dir):
             # The log is on the run directory's disk, as the rows are.
-            return f": {full_disk.REASON} for the run directory: {full_disk.NEXT}"
+            return f": {full_disk.REASON} for the run directory: {NEXT}"
         return f": {last or 'no output'}{full_disk.next_step(last)} (see {log})"
 
     def _workers(self) -> int:

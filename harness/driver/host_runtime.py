@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.harness.core import full_disk
 from holdfast.harness.core.clock import now_ns
-from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.errors import no_space
 from holdfast.harness.core.json_value import plain
 from holdfast.harness.core.ports import Backend, Distant, Place
 from holdfast.harness.history.live import Live
@@ -37,9 +36,9 @@ class HostRuntime:
         try:
             directory.append(self._journals[type(row)], plain(row))
         except OSError as error:
-            if not full_disk.is_full(error):
-                raise
-            raise EnvironmentFailed(full_disk.message(error)) from error
+            if full := no_space(error):
+                raise full from error
+            raise
 
     def set_phase(self, phase: int) -> None:
         """One byte in a mapped file, and a message to every distant host."""

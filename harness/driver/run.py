@@ -18,9 +18,8 @@ from pathlib import Path
 
 from holdfast.harness.client.agent_link import AgentLink
 from holdfast.harness.client.self_faults import OrderingAgent
-from holdfast.harness.core import full_disk
 from holdfast.harness.core.clock import MILLISECOND, SECOND
-from holdfast.harness.core.errors import AgentLost, EnvironmentFailed, HoldfastError
+from holdfast.harness.core.errors import AgentLost, EnvironmentFailed, HoldfastError, no_space
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import EndsWithClient, Fabric, Hosting, Nemesis, Place
@@ -468,9 +467,10 @@ def main(argv: list[str]) -> int:
     except HoldfastError as error:
         failed = error
     except OSError as error:
-        if not full_disk.is_full(error):
+        full = no_space(error, run.path)
+        if full is None:
             raise
-        failed = EnvironmentFailed(full_disk.message(error, run.path))
+        failed = full
     else:
         return 0
     # The log may lie on the disk that is full, and the reader of the progress may have exited.

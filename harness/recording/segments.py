@@ -19,7 +19,6 @@ from functools import partial
 from pathlib import Path
 from time import CLOCK_BOOTTIME, clock_gettime_ns
 
-from holdfast.harness.core import full_disk
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.operations import (
     CAME,
@@ -32,6 +31,7 @@ from holdfast.harness.core.operations import (
     Stamped,
     Status,
 )
+from holdfast.harness.recording import full_disk
 
 MAGIC = b"HOLDFAST"
 SCHEMA, PACKED = 1, 2

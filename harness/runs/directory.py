@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.core.full_disk import naming
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.plans.manifest import Manifest, parsed
+from holdfast.harness.recording.full_disk import naming
 from holdfast.harness.runs import files
 
 T = TypeVar("T")

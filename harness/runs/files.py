@@ -18,10 +18,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from holdfast.harness.core import full_disk
 from holdfast.harness.core.clock import LARGEST
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
+from holdfast.harness.recording import full_disk
 from holdfast.harness.verdicts.former_keys import current
 
 MOST_BYTES = 256 << 20

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.harness.core.full_disk import NEXT
+from holdfast.harness.core.errors import NEXT
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.recording.segments import segment_bytes
 from holdfast.planning import capacity

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.harness.core import full_disk
+from holdfast.harness.core.errors import NEXT
 from tests import needs
 from tests.front import aborted
 
@@ -85,7 +85,7 @@ def test_a_simulated_run_that_cannot_be_recorded_says_so(tmp_path: Path, size: s
     done = run(tmp_path, size, SIMULATED)
     (line,) = last_lines(done)
     assert done.returncode == 4
-    assert "/history/" in line and line.endswith(f"No space left on device: {full_disk.NEXT}")
+    assert "/history/" in line and line.endswith(f"No space left on device: {NEXT}")
 
 
 def test_a_verdict_that_cannot_be_stored_is_shown(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_clients_whose_files_the_disk_cannot_take_are_refused(tmp_path: Path, cl
     done = run(tmp_path, "24m", [*LOCAL, "--clients", str(clients)])
     (line,) = last_lines(done)
     assert done.returncode == 4
-    assert f"--clients {clients}, and it has 24 MiB free: {full_disk.NEXT}" in line
+    assert f"--clients {clients}, and it has 24 MiB free: {NEXT}" in line
 
 
 @pytest.mark.slow
@@ -116,7 +116,7 @@ def test_a_disk_that_another_program_fills_is_named(tmp_path: Path, stage: str) 
     assert done.returncode in (0, 3, 4)
     assert len(reasons) == (done.returncode == 4), done.stderr
     assert all("No space left on device" in line for line in reasons)
-    assert all(full_disk.NEXT in line for line in reasons)
+    assert all(NEXT in line for line in reasons)
     assert "no output" not in done.stdout + done.stderr
 
 
@@ -127,7 +127,7 @@ def test_commands_on_a_run_whose_disk_is_full_leave_nothing_half_written(tmp_pat
         "code 4", "code 4", "report: ../page.html", "code 0", "fill",
     ]  # fmt: skip
     exported, stored, advice = last_lines(done)
-    assert exported == f"holdfast: rows.jsonl: No space left on device: {full_disk.NEXT}"
+    assert exported == f"holdfast: rows.jsonl: No space left on device: {NEXT}"
     assert stored.endswith("report.html: cannot be written: No space left on device")
     assert advice == "holdfast: no report: name a file in another folder, with --html FILE"
     assert "</html>" in (tmp_path / "page.html").read_text()[-100:]

@@ -15,8 +15,7 @@ import click
 
 from holdfast import __version__
 from holdfast.commands.options import CONTEXT
-from holdfast.harness.core import full_disk
-from holdfast.harness.core.errors import EnvironmentFailed, HoldfastError
+from holdfast.harness.core.errors import EnvironmentFailed, HoldfastError, no_space
 from holdfast.harness.runs import inherited_signals, registry
 from holdfast.whole_imports import loaded
 
@@ -144,7 +143,8 @@ def main(args: list[str] | None = None) -> object:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.exit(EnvironmentFailed.exit_code)
     except Exception as error:
-        told = full_disk.message(error) if full_disk.is_full(error) else crashed(error)
+        full = no_space(error) if isinstance(error, OSError) else None
+        told = str(full) if full else crashed(error)
         click.echo(f"holdfast: {told}", err=True)
         sys.exit(EnvironmentFailed.exit_code)
     sys.exit(code if isinstance(code, int) else 0)

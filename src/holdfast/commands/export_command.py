@@ -8,8 +8,7 @@ from pathlib import Path
 import click
 
 from holdfast.commands.options import Command
-from holdfast.harness.core import full_disk
-from holdfast.harness.core.errors import EnvironmentFailed, UsageError
+from holdfast.harness.core.errors import UsageError, no_space
 from holdfast.harness.foreign.write import FORMATS
 from holdfast.harness.history.reader import load
 from holdfast.harness.runs.directory import RunDir
@@ -63,10 +62,10 @@ def command(path: Path, form: str, out: Path | None) -> int:
         with out.open("w") as file:
             file.writelines(lines)
     except OSError as error:
-        if full_disk.is_full(error):
+        if full := no_space(error, out):
             # Half of an export looks like a whole one. A device stays.
             if out.is_file():
                 out.unlink()
-            raise EnvironmentFailed(full_disk.message(error, out)) from error
+            raise full from error
         raise UsageError(f"{out}: cannot be written: {error.strerror}") from error
     return 0

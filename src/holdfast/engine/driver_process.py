@@ -16,13 +16,13 @@ import click
 
 from holdfast import catalogue
 from holdfast.engine import interrupts
-from holdfast.harness.core import full_disk
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import Prechecked
 from holdfast.harness.driver.run import END_WORKLOAD
 from holdfast.harness.plans.manifest import Manifest
+from holdfast.harness.recording import full_disk
 from holdfast.harness.runs.directory import RunDir
 from holdfast.planning import capacity
 from holdfast.reports.text.formatting import count

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from holdfast import catalogue
-from holdfast.harness.core import full_disk
+from holdfast.harness.core.errors import NEXT
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.recording.segments import segment_bytes
 
@@ -65,7 +65,7 @@ def no_space(plan: Plan, folder: Path) -> str | None:
         return None
     return (
         f"{folder}: the run needs {needed_mib} MiB on this disk to begin with --clients"
-        f" {plan.clients}, and it has {free_mib} MiB free: {full_disk.NEXT}"
+        f" {plan.clients}, and it has {free_mib} MiB free: {NEXT}"
     )
 
 

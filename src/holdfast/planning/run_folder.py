@@ -12,7 +12,6 @@ from pathlib import Path
 import holdfast
 from holdfast import catalogue
 from holdfast.catalogue import design_sheet, user_system
-from holdfast.harness.core import full_disk
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.json_value import Json
@@ -21,6 +20,7 @@ from holdfast.harness.core.ports import Installs
 from holdfast.harness.core.user_imports import site_folders
 from holdfast.harness.plans.manifest import Entries, Manifest, Options, to_table
 from holdfast.harness.plans.plan import to_toml
+from holdfast.harness.recording import full_disk
 from holdfast.harness.runs import directory
 from holdfast.harness.runs.directory import RunDir
 from holdfast.harness.runs.version import VERSION

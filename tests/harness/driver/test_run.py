@@ -20,9 +20,8 @@ from typing import Any, cast
 import pytest
 
 from holdfast.harness.client.agent_link import AgentLink
-from holdfast.harness.core import full_disk
 from holdfast.harness.core.clock import MILLISECOND, SECOND
-from holdfast.harness.core.errors import AgentLost, EnvironmentFailed
+from holdfast.harness.core.errors import NEXT, AgentLost, EnvironmentFailed
 from holdfast.harness.core.fault_traits import COPY, Traits
 from holdfast.harness.core.ports import Fault, Nemesis, Place
 from holdfast.harness.driver import cluster as cluster_module
@@ -35,6 +34,7 @@ from holdfast.harness.history.current_holders import Hold
 from holdfast.harness.plans.events import Event
 from holdfast.harness.plans.manifest import Manifest, Options
 from holdfast.harness.plans.plan import Plan
+from holdfast.harness.recording import full_disk
 from holdfast.harness.recording.phase import END, GO, PREPARE, PROBE, STOP
 from holdfast.harness.recording.segments import DIED_ON_PURPOSE, DONE, IDLE, OPENED, READY
 from holdfast.harness.runs.journal import FaultRow, Mark
@@ -475,7 +475,7 @@ def test_a_journal_whose_disk_is_full_is_a_failure_of_the_environment_with_advic
     monkeypatch.setattr(os, "write", lambda file, data: len(data) // 2)
     with pytest.raises(EnvironmentFailed) as failed:
         HostRuntime.append(cast(HostRuntime, runtime), Mark(mark="start", t_ns=1))
-    assert str(failed.value) == f"{journal}: {full_disk.REASON}: {full_disk.NEXT}"
+    assert str(failed.value) == f"{journal}: {full_disk.REASON}: {NEXT}"
     assert journal.read_bytes() == b""
 
 

@@ -1,4 +1,4 @@
-"""A full disk: which errors mean that, what the user reads, and lines that are written whole."""
+"""A full disk: what is known of it when a process exits, and lines that are written whole."""
 
 from __future__ import annotations
 
@@ -7,25 +7,12 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeGuard
 
-FULL = (errno.ENOSPC, errno.EDQUOT)
+from holdfast.harness.core.errors import FULL, NEXT
+
 REASON = os.strerror(errno.ENOSPC)
 LITTLE = 1 << 16
 """Bytes that a disk has left when a process could not even write why it exited."""
-NEXT = "free some of it, or name a folder on another disk (--out), and start the command again"
-
-
-def is_full(error: BaseException) -> TypeGuard[OSError]:
-    """Whether an error is that of a full disk or quota."""
-    return isinstance(error, OSError) and error.errno in FULL
-
-
-def message(error: OSError, path: Path | str = "") -> str:
-    """What cannot be written, why, and how to go on; `path` if the error names no file."""
-    where = error.filename or path
-    reason = os.strerror(error.errno or errno.ENOSPC)
-    return f"{where}: {reason}: {NEXT}" if where else f"{reason}: {NEXT}"
 
 
 def next_step(output: str) -> str:
