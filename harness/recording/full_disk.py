@@ -1,4 +1,4 @@
-"""A full disk: what is known of it when a process exits, and lines that are written whole."""
+"""A full disk: its part in the exit of a process, and lines that are written whole."""
 
 from __future__ import annotations
 

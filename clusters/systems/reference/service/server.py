@@ -206,8 +206,7 @@ class Server:
         self._inbox: list[Input] = []
         self._turn_due: asyncio.Handle | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._timer_ns = 0
-        self._due_ns = 0
+        self._timer_ns = self._due_ns = 0
         self._failed: asyncio.Future[None] = self._loop.create_future()
         self._seen: tuple[str, int, str | None] = ("", 0, None)
 
