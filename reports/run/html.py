@@ -65,7 +65,6 @@ def render(
             run=run,
             outcome=run.outcome(),
             headline=story.claim(run),
-            mechanisms=story.mechanisms(run, story.violated(run)),
             servers=story.servers(run),
             held=[*story.held(run), *story.tried(run)],
             exercise=story.EXERCISE,

@@ -103,3 +103,36 @@ def test_a_wide_terminal_has_tables() -> None:
 def test_a_narrow_terminal_has_each_row_as_a_block() -> None:
     text = render(specimens.broken(), width=60, colour=False)
     assert "\nmutual-exclusion\n  verdict: x VIOLATED, promised: yes, severity: critical\n" in text
+
+
+@pytest.mark.parametrize(("name", "most"), [("clean", 10), ("limit", 25), ("broken", 25)])
+def test_without_v_a_pass_has_ten_lines_and_a_violation_25(name: str, most: int) -> None:
+    run = getattr(specimens, name)()
+    text = render(run, width=100, colour=False, verbose=False)
+    lines = text.splitlines()
+    assert len(lines) <= most, text
+    assert "Properties" not in text and "Faults" not in text
+    assert lines[0].startswith(("HOLDS: ", "VIOLATED: ", "redis kept its promises. But"))
+    assert any(line.startswith("report  ") for line in lines)
+    assert lines[-1].startswith("again   holdfast run ")
+    whole = render(run, width=100, colour=False)
+    assert len(whole.splitlines()) > 2 * len(lines) and "Properties" in whole
+
+
+def test_the_cause_stands_right_below_the_verdict_with_its_extent_and_remedy() -> None:
+    lines = render(specimens.broken(), width=100, colour=False, verbose=False).splitlines()
+    assert lines[1] == "VIOLATED  Double grant"
+    labels = [line.split()[0] for line in lines[2:12] if line.startswith("  ") and line[2] != " "]
+    assert labels[:3] == ["cause", "extent", "do"]
+
+
+def test_many_causes_are_counted_and_printed_with_v() -> None:
+    run = specimens.broken()
+    first = specimens.double_grant_finding()
+    kinds = ("false-answer", "hung-request", "false-length", "applied-twice", "late-grant-notice")
+    run["verdicts"][0]["findings"] = [first | {"kind": kind} for kind in kinds]
+    brief = render(run, width=100, colour=False, verbose=False)
+    assert "more causes: -v, or the report" in brief
+    assert len(brief.splitlines()) <= 25
+    whole = render(run, width=100, colour=False)
+    assert sum(line.startswith("  cause ") for line in whole.splitlines()) >= len(kinds)
