@@ -22,7 +22,7 @@ STYLES = {
     Outcome.FAILED: "bold magenta",
 }
 FINDINGS_A_PROPERTY = 3
-ENTRIES, SENTENCES = 3, 3
+ENTRIES, SENTENCES = 2, 2
 """Causes, and sentences of one kind, that are printed without -v."""
 COUNTS = 3
 ERRORS = 5
@@ -40,6 +40,8 @@ def render(run: Judged, *, width: int, colour: bool, why: str = "", verbose: boo
     _print_verdict(console, run, verbose=verbose)
     if verbose:
         _print_tables(console, run)
+    elif not run.evidence.acquire.granted:
+        _print_errors(console, run)
     if run.server_record is not None:
         _print_server_record(console, run, run.server_record)
     _print_end(console, run, why, verbose=verbose)
@@ -54,9 +56,7 @@ def _print_tables(console: Console, run: Judged) -> None:
         console.print(Text("By kind of fault", style="bold"))
         tables.show(console, _by_kind(run))
     _print_findings(console, run)
-    if run.evidence.errors:
-        console.print(Text("Call errors", style="bold"))
-        tables.show(console, _errors(run))
+    _print_errors(console, run)
     if run.faults:
         console.print(Text("Faults", style="bold"))
         tables.show(console, _faults(run))
@@ -67,6 +67,8 @@ def _print_verdict(console: Console, run: Judged, *, verbose: bool) -> None:
         name = formatting.plain(run.run, 80)
         console.print(Text(f"{name}, seed {run.seed}", style="dim"))
     console.print(Text(story.headline(run), style=STYLES[run.outcome()]))
+    for line in aligned(story.answers(run), console.width, 2):
+        console.print(Text(line))
     for sentence in story.how_to_fail(run):
         console.print(Text(sentence))
     entries = story.entries(run)
@@ -77,7 +79,9 @@ def _print_verdict(console: Console, run: Judged, *, verbose: bool) -> None:
     left = story.left_open(run) if verbose or run.outcome() is Outcome.UNKNOWN else []
     clean = run.outcome() in (Outcome.HOLDS, Outcome.UNKNOWN)
     tried = story.tried(run) if verbose or clean else []
-    for sentences in (story.servers(run), story.held(run), tried, left):
+    # A run that holds says so of all its properties: their names are in the table.
+    held = [] if run.outcome() is Outcome.HOLDS and not verbose else story.held(run)
+    for sentences in (story.servers(run), held, tried, left):
         for sentence in _few(sentences, verbose=verbose):
             console.print(Text(sentence))
     for sentence in [] if left else story.not_tested(run):
@@ -85,7 +89,6 @@ def _print_verdict(console: Console, run: Judged, *, verbose: bool) -> None:
     if run.remedy:
         console.print(Text(f"{story.EXERCISE}:"))
         console.print(Text(f"  {formatting.plain(run.remedy, 1200)}"), soft_wrap=True)
-    console.print(Text(story.bound(run)))
     if verbose:
         console.print()
 
@@ -174,6 +177,12 @@ def _print_findings(console: Console, run: Judged) -> None:
             rest = len(one.findings) - FINDINGS_A_PROPERTY
             console.print(Text(f"  and {rest:,} more in the report", style="dim"))
         console.print()
+
+
+def _print_errors(console: Console, run: Judged) -> None:
+    if run.evidence.errors:
+        console.print(Text("Call errors", style="bold"))
+        tables.show(console, _errors(run))
 
 
 def _errors(run: Judged) -> Table:

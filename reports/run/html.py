@@ -70,7 +70,7 @@ def render(
             exercise=story.EXERCISE,
             left_open=story.left_open(run),
             how_to_fail=story.how_to_fail(run),
-            bound=story.bound(run),
+            answers=story.answers(run),
             groups=groups,
             overview=overview(run, [(c.number, c.finding, c.tone) for c in cards]),
             sections=page.sections(run),

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from holdfast.harness.core.verdict import PROPERTIES, Verdict
+from holdfast.harness.core.verdict import PROPERTIES, Verdict, worst
 from holdfast.harness.verdicts.judged import Cause, Judged, Judgement, Outcome
 from holdfast.harness.verdicts.left_unknown import of_run
 from holdfast.reports.run.coverage_advice import advices
@@ -41,12 +41,7 @@ def violated(run: Judged) -> list[Judgement]:
 
 def headline(run: Judged) -> str:
     """The verdict of the run in one or two sentences."""
-    outcome = run.outcome()
-    text = claim(run)
-    if outcome is Outcome.LIMIT:
-        return text
-    word = "Inconclusive" if outcome is Outcome.UNKNOWN else outcome.value
-    return f"{word}: {text}"
+    return f"{run.outcome().value}: {claim(run)}"
 
 
 def claim(run: Judged) -> str:
@@ -81,12 +76,14 @@ def _broken(system: str, broken: Sequence[Judgement]) -> str:
     """Promises of the system and properties that the plan requires, told apart."""
     promises = [one for one in broken if not one.required]
     required = [one for one in broken if one.required]
-    told = []
+    parts = []
     if promises or not required:
-        told.append(f"broke its promise of {_names(promises) or 'a judged property'}")
+        parts.append(f"broke its promise of {_names(promises) or 'a judged property'}")
     if required:
-        told.append(f"violated {_names(required)}, which this run requires")
-    return f"{system} {' and '.join(told)}."
+        parts.append(f"violated {_names(required)}, which this run requires")
+    events = _events(broken)
+    what = f"{listed(events[:EVENTS])}. " if events else ""
+    return f"{what}{system} {' and '.join(parts)}."
 
 
 def how_to_fail(run: Judged) -> list[str]:
@@ -97,6 +94,8 @@ def how_to_fail(run: Judged) -> list[str]:
     return [f"To make this fail: --require {names}."]
 
 
+EVENTS = 2
+"""Events that a headline names: those of the most severe properties."""
 HAPPENED = {
     "mutual-exclusion": "two clients held a lock at the same time",
     "no-stale-write": "a late write was accepted",
@@ -123,11 +122,52 @@ HAPPENED = {
 
 def _limits(run: Judged, system: str, *, kept: bool) -> str:
     """Violated, but never promised: what happened, and whose promise it was not."""
-    ids = [one.property for one in _those(run, Verdict.VIOLATED)]
-    events = dict.fromkeys(HAPPENED.get(one, f"{names([one])} was violated") for one in ids)
+    events = _events(_those(run, Verdict.VIOLATED))
     what = listed(events)
     first = f"{system} kept its promises. But {what}" if kept else what[:1].upper() + what[1:]
     return f"{first}; {system} never promised to prevent {'it' if len(events) == 1 else 'this'}."
+
+
+def _events(judged: Iterable[Judgement]) -> list[str]:
+    """What happened, each event once."""
+    ids = [one.property for one in judged]
+    return list(dict.fromkeys(HAPPENED.get(one, f"{names([one])} was violated") for one in ids))
+
+
+def answers(run: Judged) -> list[tuple[str, str]]:
+    """What every reader asks, with the answer of this run: two holders, late writes, coverage."""
+    rows = {row.property: row for row in run.verdicts}
+    exclusion = rows.get("mutual-exclusion")
+    late = [rows[prop] for prop in ("no-stale-write", "no-expired-write") if prop in rows]
+    found = []
+    if exclusion is not None:
+        tries = exclusion.exercised.get("contended acquires", 0)
+        of = f"0 in {count(int(tries), 'contended acquire')}"
+        found.append((TWO_HOLDERS, _answer([exclusion], len(exclusion.findings), "", of)))
+    if late:
+        owner = run.evidence.expired_owner
+        n = max(owner.accepted, *(len(row.findings) for row in late))
+        sent = f" of {owner.sent:,}" if owner.sent >= n else ""
+        of = f"0 of {count(owner.sent, 'late write')}"
+        found.append((LATE_WRITE, _answer(late, n, sent, of)))
+    return [*found, (REALLY_TRIED, bound(run))]
+
+
+TWO_HOLDERS, LATE_WRITE = "Two holders at once?", "Late write accepted?"
+REALLY_TRIED = "Really tried?"
+
+
+def _answer(rows: Sequence[Judgement], times: int, of_sent: str, never: str) -> str:
+    """Yes, no or unknown, with numbers; of several properties, of the worst verdict."""
+    verdict = worst(row.verdict for row in rows)
+    row = next(row for row in rows if row.verdict is verdict)
+    if verdict is Verdict.VIOLATED:
+        promised = any(one.promised for one in rows if one.verdict is verdict)
+        promise = "a broken promise" if promised else "never promised"
+        return f"Yes, {times:,}{of_sent or (' time' if times == 1 else ' times')} ({promise})."
+    if verdict is Verdict.HOLDS:
+        return f"Not seen: {never}."
+    return f"Unknown: {stopped(row.reason or 'not tested', 300)}"
 
 
 def _untested(run: Judged) -> str:

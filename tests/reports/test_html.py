@@ -145,7 +145,7 @@ def test_a_limit_is_shown_apart_from_a_broken_promise() -> None:
     text = html.render(specimens.limit(), MANIFEST, PLAN)
     assert 'id="limits"' in text
     assert 'id="broken"' not in text
-    assert "DOCUMENTED LIMIT" in text
+    assert "<span>LIMIT</span>" in text
     assert "An expired owner changed the resource" in text
 
 

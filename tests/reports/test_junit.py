@@ -38,7 +38,7 @@ def test_a_failure_tells_the_story_and_how_to_see_it_again(tmp_path: Path) -> No
     found = suite(tmp_path, specimens.broken())
     failure = found.find("testcase/failure")
     assert failure is not None
-    assert failure.get("message", "").startswith("VIOLATED: majority")
+    assert failure.get("message", "").startswith("VIOLATED: two clients held a lock")
     assert "Extent: once, after 1 of 1 partition; findings: 1 mutual exclusion" in (
         failure.text or ""
     )

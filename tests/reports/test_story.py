@@ -19,13 +19,14 @@ from tests.reports.rendered import read, story
 def test_the_first_sentence_is_the_verdict() -> None:
     assert story(specimens.clean())[0].startswith("HOLDS: reference kept the 7 properties")
     assert story(specimens.broken())[0] == (
-        "VIOLATED: majority broke its promise of mutual exclusion and token order."
+        "VIOLATED: two clients held a lock at the same time and fencing tokens were out of order."
+        " majority broke its promise of mutual exclusion and token order."
     )
     assert story(specimens.unknown())[0].startswith(
-        "Inconclusive: 2 of 3 properties were not tested: mutual "
+        "UNKNOWN: 2 of 3 properties were not tested: mutual "
     )
     assert story(specimens.limit())[0] == (
-        "redis kept its promises. But a late write was accepted;"
+        "LIMIT: redis kept its promises. But a late write was accepted;"
         " redis never promised to prevent it."
     )
 
