@@ -64,7 +64,7 @@ def render(
         .render(
             run=run,
             outcome=run.outcome(),
-            headline=story.claim(run),
+            claims=story.claims(run),
             servers=story.servers(run),
             held=[*story.held(run), *story.tried(run)],
             exercise=story.EXERCISE,

@@ -72,6 +72,14 @@ def claim(run: Judged) -> str:
             return f"{system} kept the {what} judged in this run."
 
 
+def claims(run: Judged) -> tuple[str, str]:
+    """The claim in two: what happened, and whose promise that was; the second may be empty."""
+    if run.outcome() in (Outcome.BROKEN, Outcome.LIMIT):
+        what, _, whose = claim(run).partition(". ")
+        return what, whose
+    return claim(run), ""
+
+
 def _broken(system: str, broken: Sequence[Judgement]) -> str:
     """Promises of the system and properties that the plan requires, told apart."""
     promises = [one for one in broken if not one.required]
@@ -124,8 +132,9 @@ def _limits(run: Judged, system: str, *, kept: bool) -> str:
     """Violated, but never promised: what happened, and whose promise it was not."""
     events = _events(_those(run, Verdict.VIOLATED))
     what = listed(events)
-    first = f"{system} kept its promises. But {what}" if kept else what[:1].upper() + what[1:]
-    return f"{first}; {system} never promised to prevent {'it' if len(events) == 1 else 'this'}."
+    rest = "kept its promises and never" if kept else "never"
+    pronoun = "it" if len(events) == 1 else "this"
+    return f"{what}. {system} {rest} promised to prevent {pronoun}."
 
 
 def _events(judged: Iterable[Judgement]) -> list[str]:
