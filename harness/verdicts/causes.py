@@ -200,16 +200,17 @@ def _connected(members: Iterable[_Member]) -> list[_Incident]:
     for one in sorted(members, key=lambda each: each.finding.t_ns):
         attempts = one.attempts
         met = list({id(of_attempt[a]): of_attempt[a] for a in attempts if a in of_attempt}.values())
-        joint = met[0] if met else _Incident(members=[])
-        for other in met[1:]:
-            joint.members += other.members
-            incidents.remove(other)
+        # The larger one takes in the others: a finding changes its incident seldom.
+        joint = max(met, key=lambda each: len(each.members), default=_Incident(members=[]))
+        moved = [member for other in met if other is not joint for member in other.members]
+        for other in met:
+            other.members = other.members if other is joint else []
         if not met:
             incidents.append(joint)
-        joint.members.append(one)
-        for each in joint.members if len(met) > 1 else [one]:
-            of_attempt |= dict.fromkeys(each.attempts, joint)
-    return incidents
+        joint.members += [*moved, one]
+        for member in (*moved, one):
+            of_attempt.update(dict.fromkeys(member.attempts, joint))
+    return [one for one in incidents if one.members]
 
 
 def _continued(incidents: Iterable[_Incident]) -> list[_Incident]:
@@ -217,20 +218,19 @@ def _continued(incidents: Iterable[_Incident]) -> list[_Incident]:
     a client of those still held or called when the first of the two was granted: the lock had not
     come to rest, and the release that freed it may have been on its way then."""
     kept = list[_Incident]()
-    for one in sorted(incidents, key=lambda each: each.root.finding.t_ns):
-        root = one.root.finding
-        began_ns = min((span[0] for span in root.spans), default=root.t_ns)
-        before = [
-            other
-            for other in kept
-            if other.mechanism == RELEASED
-            and other.root.finding.lock == root.lock
-            and began_ns <= other.ended_ns
-        ]
-        if one.mechanism == OVERLAP and before:
-            before[-1].members += one.members
-        else:
-            kept.append(one)
+    released = dict[str, tuple[int, _Incident]]()
+    for began_ns, root, one in sorted(
+        ((one.root.finding.t_ns, one.root, one) for one in incidents), key=lambda each: each[0]
+    ):
+        lock = root.finding.lock
+        began_ns = min((edge[0] for edge in root.finding.spans), default=began_ns)
+        ended_ns, before = released.get(lock, (-1, one))
+        if root.mechanism == OVERLAP and began_ns <= ended_ns:
+            before.members += one.members
+            continue
+        kept.append(one)
+        if root.mechanism == RELEASED and one.ended_ns > ended_ns:
+            released[lock] = one.ended_ns, one
     return kept
 
 

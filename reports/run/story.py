@@ -148,18 +148,18 @@ def answers(run: Judged) -> list[tuple[str, str]]:
     rows = {row.property: row for row in run.verdicts}
     exclusion = rows.get("mutual-exclusion")
     late = [rows[prop] for prop in ("no-stale-write", "no-expired-write") if prop in rows]
-    found = []
+    asked = []
     if exclusion is not None:
         tries = exclusion.exercised.get("contended acquires", 0)
         of = f"0 in {count(int(tries), 'contended acquire')}"
-        found.append((TWO_HOLDERS, _answer([exclusion], len(exclusion.findings), "", of)))
+        asked.append((TWO_HOLDERS, _answer([exclusion], len(exclusion.findings), "", of)))
     if late:
         owner = run.evidence.expired_owner
         n = max(owner.accepted, *(len(row.findings) for row in late))
         sent = f" of {owner.sent:,}" if owner.sent >= n else ""
         of = f"0 of {count(owner.sent, 'late write')}"
-        found.append((LATE_WRITE, _answer(late, n, sent, of)))
-    return [*found, (REALLY_TRIED, bound(run))]
+        asked.append((LATE_WRITE, _answer(late, n, sent, of)))
+    return [*asked, (REALLY_TRIED, bound(run))]
 
 
 TWO_HOLDERS, LATE_WRITE = "Two holders at once?", "Late write accepted?"

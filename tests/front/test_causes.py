@@ -98,7 +98,7 @@ def planted(name: str) -> Judged:
 def true_causes(run: Judged) -> dict[tuple[str, int], str]:
     """The cause of each finding, by property and place."""
     known = catalogue.SYSTEMS[run.system].known
-    found = {}
+    causes = {}
     for row in run.verdicts:
         for place, finding in enumerate(row.findings):
             cause = PLANTED if row.promised else LIMIT
@@ -106,8 +106,8 @@ def true_causes(run: Judged) -> dict[tuple[str, int], str]:
             if (row.property, finding.kind) in known:
                 cause = KNOWN
             if row.verdict is Verdict.VIOLATED:
-                found[row.property, place] = cause
-    return found
+                causes[row.property, place] = cause
+    return causes
 
 
 def mixed(run: Judged) -> list[str]:
