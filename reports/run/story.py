@@ -176,7 +176,8 @@ def _answer(rows: Sequence[Judgement], times: int, of_sent: str, never: str) -> 
         return f"Yes, {times:,}{of_sent or (' time' if times == 1 else ' times')} ({promise})."
     if verdict is Verdict.HOLDS:
         return f"Not seen: {never}."
-    return f"Unknown: {stopped(row.reason or 'not tested', 300)}"
+    # One reason is enough of an answer; `left_open` has all of them.
+    return f"Unknown: {stopped(row.reason.partition('; ')[0] or 'not tested', 300)}"
 
 
 def _untested(run: Judged) -> str:
