@@ -313,8 +313,12 @@ def _by_mechanism(incidents: Iterable[_Incident]) -> list[list[_Incident]]:
     in the run belongs to that one: it is the same defect, seen in part.
     """
     groups = dict[tuple[bool, str], list[_Incident]]()
+    incidents = list(incidents)
+    freeing = any(one.mechanism == RELEASED for one in incidents)
     for one in incidents:
-        groups.setdefault((one.broken, one.mechanism), []).append(one)
+        # A release of another's hold is the same defect where no grant met that hold.
+        same = freeing and one.root.finding.kind == FREED[0]
+        groups.setdefault((one.broken, RELEASED if same else one.mechanism), []).append(one)
     in_order = sorted(groups, key=lambda key: _order(key[1]))
     for n, key in reversed(list(enumerate(in_order))):
         kinds = _kinds(groups[key])

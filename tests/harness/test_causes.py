@@ -171,6 +171,14 @@ def test_a_release_of_anothers_hold_is_the_cause_of_the_whole_chain_of_overlaps(
     )
     (joint,) = causes((), mutual_exclusion=[maybe, freed, apart], ownership=[own])
     assert joint.times == 1 and joint.findings["mutual-exclusion"] == (0, 1, 2)
+    # Such a release that no grant followed is the same defect.
+    alone = call("acquire", 2, 7, 9000, 9100), call("acquire", 4, 7, 9200, 9300)
+    other = finding("foreign-release", 9400, *alone, call("release", 2, 7, 9400))
+    notice = finding("wrong-reason", 9450, alone[1], call("lost", 4, 7, 9450))
+    (whole,) = causes(
+        (PAUSE,), mutual_exclusion=[maybe, freed, rest], ownership=[own, other], loss=[notice]
+    )
+    assert whole.times == 2 and whole.findings["loss"] == (0,)
 
 
 def test_two_faults_that_both_may_explain_it_are_both_named_once() -> None:
