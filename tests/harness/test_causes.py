@@ -1,5 +1,8 @@
-"""The findings of a run by cause: what shares attempts is one incident, and a fault explains an
-incident only if it was in effect between its first request and its finding."""
+"""The findings of a run by cause.
+
+What shares attempts is one incident, and a fault explains an incident only if it was in effect
+between its first request and its finding.
+"""
 
 from __future__ import annotations
 
