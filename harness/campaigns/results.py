@@ -6,7 +6,7 @@ Matrix and gate use nothing else. `run` leads to the run directory with all deta
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -20,7 +20,7 @@ from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.verdicts.evidence import Dist, Evidence
 from holdfast.harness.verdicts.former_keys import current
-from holdfast.harness.verdicts.judged import Judged, Judgement, UnderKind
+from holdfast.harness.verdicts.judged import Cause, Judged, Judgement, UnderKind
 from holdfast.harness.verdicts.left_unknown import Tried
 from holdfast.harness.verification.opportunities import DECIDERS, PATTERNS
 
@@ -39,6 +39,7 @@ NOT_THE_SYSTEM = ("sim_", "election_ms", "snapshot_every")
 class Outcome:
     """Verdict of one property in one run; kind and sentence of the first finding.
 
+    cause   sentence of the cause that this finding belongs to
     under   kind of fault, or kinds joined by "+" -> verdict under it; empty in results of older
             versions
     lacks   planned kinds under which it is promised and was not exercised -> reason
@@ -56,6 +57,7 @@ class Outcome:
     lacks: Mapping[str, str] = field(default_factory=dict)
     seen: Mapping[str, Mapping[str, Tried]] = field(default_factory=dict)
     short: tuple[str, ...] = ()
+    cause: str = ""
 
     @property
     def exercised(self) -> bool:
@@ -180,7 +182,9 @@ def of_verdicts(judged: Judged, manifest: Manifest, *, key: str = "", run: str =
         exit_code=judged.exit_code,
         command=judged.command,
         effective=tuple(sorted({fault.do for fault in judged.faults if fault.effective})),
-        properties={row.property: _outcome(row, manifest) for row in judged.verdicts},
+        properties={
+            row.property: _outcome(row, manifest, judged.causes) for row in judged.verdicts
+        },
         measures=_measures(judged),
         problems=tuple(judged.problems),
         run=run,
@@ -192,8 +196,9 @@ def of_verdicts(judged: Judged, manifest: Manifest, *, key: str = "", run: str =
     )
 
 
-def _outcome(row: Judgement, manifest: Manifest) -> Outcome:
+def _outcome(row: Judgement, manifest: Manifest, causes: Sequence[Cause]) -> Outcome:
     first = row.findings[0] if row.findings else None
+    cause = next((one for one in causes if 0 in one.findings.get(row.property, ())), None)
     return Outcome(
         verdict=row.verdict,
         promised=row.promised,
@@ -209,6 +214,7 @@ def _outcome(row: Judgement, manifest: Manifest) -> Outcome:
             if one.opportunities
         },
         short=tuple(kinds for kinds, one in row.under.items() if one.short),
+        cause=cause.sentence if cause else "",
     )
 
 

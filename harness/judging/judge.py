@@ -28,6 +28,7 @@ from holdfast.harness.judging.shown_rows import event
 from holdfast.harness.plans.manifest import Manifest, RecordedChecker
 from holdfast.harness.runs import directory, files, journal
 from holdfast.harness.runs.directory import RunDir
+from holdfast.harness.verdicts.causes import with_causes
 from holdfast.harness.verdicts.evidence import Evidence
 from holdfast.harness.verdicts.judged import (
     Judged,
@@ -70,8 +71,9 @@ def judge(
 
 def stored(run: RunDir) -> Judged:
     """The judged run of its verdicts.json; UsageError if it is missing, damaged or of a newer
-    schema."""
-    return read(directory.read_json(run.verdicts, *READABLE))
+    schema. The causes of its findings are derived if a former version wrote it."""
+    judged = read(directory.read_json(run.verdicts, *READABLE))
+    return judged if judged.causes else with_causes(judged, run.read_manifest().traits)
 
 
 def judge_case(
@@ -130,7 +132,7 @@ def judged_of(
     word, exit_code = overall(rows, problems, must)
     if untested and exit_code == 0:
         word, exit_code = Verdict.UNKNOWN, 3
-    return Judged(
+    judged = Judged(
         schema=SCHEMA,
         run=manifest.run,
         system=plan.system,
@@ -153,6 +155,7 @@ def judged_of(
         promises=manifest.promises,
         remedy=opportunities.remedy(plan, rows, verdicts),
     )
+    return with_causes(judged, manifest.traits)
 
 
 def judge_one(prop: str, checker: Checker, case: Case) -> PropertyVerdict:

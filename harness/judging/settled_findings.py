@@ -1,5 +1,7 @@
-"""The findings of a run that is judged in parts: each counts once, when nothing can change it any
-more (docs/decisions/0045)."""
+"""The findings of a run that is judged in parts (docs/decisions/0045).
+
+Each counts once, when nothing can change it any more.
+"""
 
 from __future__ import annotations
 

@@ -161,6 +161,46 @@ class ObservedFault:
     requested_ns: int = -1
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Step:
+    """One event of a cause: a clause with its time, and the row or the fault that shows it."""
+
+    text: str
+    t_ns: int
+    row: int = -1
+    fault: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cause:
+    """Findings of one run that have one explanation, whatever the properties that they violate
+    (`harness.verdicts.causes`).
+
+    kind       of the finding that began it; cause: the `cause` of that finding
+    broken     whether one of the properties is promised, or required by the plan
+    sentence   the steps of its first occurrence: the fault, the calls, what followed
+    times      how often it occurred: the findings of `kind`, or of the kinds like it
+    under      kinds of fault that may explain it, () if it needs none; several: one of them
+               explains it, and the history does not show which
+    faults     ids of those faults; without: number of times without an effective one
+    findings   property -> places in its `findings`
+    first      property and place of the finding that the steps are about
+    """
+
+    kind: str
+    cause: str = ""
+    broken: bool
+    sentence: str
+    times: int
+    t_ns: int
+    under: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
+    without: int = field(default=0, metadata=OMITTED)
+    findings: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    first: tuple[str, int]
+    steps: tuple[Step, ...] = ()
+
+
 class Outcome(StrEnum):
     """State of a run in one word."""
 
@@ -229,6 +269,7 @@ class Judged:
 
     problems  why its history may be incomplete, one sentence each
     nodes     logical client -> its node
+    causes    its findings by cause, broken promises first
     aside     properties that the run was not for and did not exercise, with the reasons
     clocks    host -> its clock against the driver's; {} on one host
     traced    its servers' steps against their specification; None if the plan did not ask for it
@@ -255,6 +296,7 @@ class Judged:
     nodes: Mapping[str, str] = field(default_factory=dict)
     servers: tuple[str, ...] = ()
     verdicts: tuple[Judgement, ...] = ()
+    causes: tuple[Cause, ...] = field(default=(), metadata=OMITTED)
     aside: Mapping[str, str] = field(default_factory=dict)
     faults: tuple[ObservedFault, ...] = ()
     promises: Promises | None = None

@@ -28,7 +28,7 @@ REPORT = "report.html"
 STATES = {
     "HOLDS": "holds",
     "VIOLATED": "broken",
-    "DOCUMENTED LIMIT": "limit",
+    "LIMIT": "limit",
     "UNKNOWN": "unknown",
     "ENVIRONMENT": "failed",
     "running": "unknown",
@@ -168,7 +168,7 @@ def _word(entry: Entry) -> str:
     if result.exit_code != 0:
         return {1: "VIOLATED", 3: "UNKNOWN"}.get(result.exit_code, "ENVIRONMENT")
     limit = any(one.verdict is Verdict.VIOLATED for one in result.properties.values())
-    return "DOCUMENTED LIMIT" if limit else "HOLDS"
+    return "LIMIT" if limit else "HOLDS"
 
 
 def _row(entry: Entry) -> dict[str, Json]:

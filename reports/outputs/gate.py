@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -60,7 +61,7 @@ def headline(troubles: Sequence[Trouble], results: Sequence[Result]) -> str:
 def terminal(troubles: Sequence[Trouble], results: Sequence[Result]) -> str:
     """One line per problem, with the command that repeats it; the outcome last."""
     lines = []
-    for one in troubles:
+    for one in by_cause(troubles):
         prop = f" {one.property}:" if one.property else ""
         says = stopped(one.sentence, TEXT_LIMIT)
         lines.append(f"{words(one.kind)}: {plain(one.cell, 200)}:{prop} {says}")
@@ -69,6 +70,33 @@ def terminal(troubles: Sequence[Trouble], results: Sequence[Result]) -> str:
             lines += [line for line in commands(one) if line not in lines]
     lines += few_runs(troubles, results)
     return "\n".join([*lines, headline(troubles, results)])
+
+
+def by_cause(troubles: Sequence[Trouble]) -> list[Trouble]:
+    """The problems with the violations of one cell that have one cause in one run as one: with all
+    their properties and the sentence of the cause."""
+    groups: dict[tuple[object, ...], list[Trouble]] = {}
+    for n, one in enumerate(troubles):
+        cause = _cause(one)
+        key = (one.cell, one.result.key, cause) if one.result and cause else (n,)
+        groups.setdefault(key, []).append(one)
+    return [_joint(group) for group in groups.values()]
+
+
+def _cause(trouble: Trouble) -> str:
+    if trouble.kind != "violation" or trouble.result is None:
+        return ""
+    judged = trouble.result.properties.get(trouble.property)
+    return judged.cause if judged else ""
+
+
+def _joint(group: Sequence[Trouble]) -> Trouble:
+    first, cause = group[0], _cause(group[0])
+    if not cause:
+        return first
+    names = dict.fromkeys(one.property for one in group)
+    runs = first.sentence.partition(": ")[0]
+    return replace(first, property=", ".join(names), sentence=f"{runs}: {cause}")
 
 
 def commands(trouble: Trouble) -> list[str]:
@@ -141,7 +169,7 @@ def _case(group: ET.Element, name: str, troubles: Sequence[Trouble]) -> None:
 
 def github_lines(troubles: Sequence[Trouble]) -> list[str]:
     """Annotations for GitHub: the worst problems, at most as many as it shows."""
-    against = [one for one in troubles if one.code != PASSED]
+    against = by_cause([one for one in troubles if one.code != PASSED])
     lines = []
     for one in against[:ANNOTATIONS]:
         title = _property(f"holdfast: {words(one.kind)} {one.property}".strip())

@@ -12,6 +12,7 @@ from holdfast.harness.verdicts.judged import Judged, Judgement, Outcome, UnderKi
 from holdfast.harness.verdicts.server_record import ServerRecord
 from holdfast.reports.run import server_record, story
 from holdfast.reports.text import formatting, tables
+from holdfast.reports.text.layout import aligned
 
 STYLES = {
     Outcome.HOLDS: "bold green",
@@ -21,19 +22,33 @@ STYLES = {
     Outcome.FAILED: "bold magenta",
 }
 FINDINGS_A_PROPERTY = 3
+ENTRIES, SENTENCES = 2, 2
+"""Causes, and sentences of one kind, that are printed without -v."""
 COUNTS = 3
 ERRORS = 5
 WIDE = 100
 """Minimum width in columns for showing coverage counts."""
 
 
-def render(run: Judged, *, width: int, colour: bool, why: str = "") -> str:
+def render(run: Judged, *, width: int, colour: bool, why: str = "", verbose: bool = False) -> str:
     """The run as text of at most `width` columns; without colour it has no escape sequences.
 
-    why   the command that explains its violation, "" for none
+    why      the command that explains its violation, "" for none
+    verbose  with the tables of properties, errors and faults, and every cause
     """
     console, out = tables.buffered(width, colour=colour)
-    _print_verdict(console, run)
+    _print_verdict(console, run, verbose=verbose)
+    if verbose:
+        _print_tables(console, run)
+    elif not run.evidence.acquire.granted:
+        _print_errors(console, run)
+    if run.server_record is not None:
+        _print_server_record(console, run, run.server_record)
+    _print_end(console, run, why, verbose=verbose)
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+
+
+def _print_tables(console: Console, run: Judged) -> None:
     if run.verdicts:
         console.print(Text("Properties", style="bold"))
         tables.show(console, _properties(run, wide=console.width >= WIDE))
@@ -41,37 +56,58 @@ def render(run: Judged, *, width: int, colour: bool, why: str = "") -> str:
         console.print(Text("By kind of fault", style="bold"))
         tables.show(console, _by_kind(run))
     _print_findings(console, run)
-    if run.evidence.errors:
-        console.print(Text("Call errors", style="bold"))
-        tables.show(console, _errors(run))
+    _print_errors(console, run)
     if run.faults:
         console.print(Text("Faults", style="bold"))
         tables.show(console, _faults(run))
-    if run.server_record is not None:
-        _print_server_record(console, run, run.server_record)
-    _print_end(console, run, why)
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
 
-def _print_verdict(console: Console, run: Judged) -> None:
-    name = formatting.plain(run.run, 80)
-    console.print(Text(f"{name}, seed {run.seed}", style="dim"))
+def _print_verdict(console: Console, run: Judged, *, verbose: bool) -> None:
+    if verbose:
+        name = formatting.plain(run.run, 80)
+        console.print(Text(f"{name}, seed {run.seed}", style="dim"))
     console.print(Text(story.headline(run), style=STYLES[run.outcome()]))
+    for line in aligned(story.answers(run), console.width, 2):
+        console.print(Text(line))
     for sentence in story.how_to_fail(run):
         console.print(Text(sentence))
-    console.print()
-    for mechanism in story.mechanisms(run, story.violated(run)):
-        console.print(Text(mechanism.means))
-        console.print(Text(f"What to do: {mechanism.remedy}"))
-        console.print()
-    told = [*story.servers(run), *story.held(run), *story.tried(run), *story.left_open(run)]
-    for sentence in told:
+    entries = story.entries(run)
+    for n, entry in enumerate(entries if verbose else entries[:ENTRIES]):
+        _print_entry(console, entry, brief=n > 0 and not verbose)
+    if len(entries) > ENTRIES and not verbose:
+        console.print(Text(f"  {len(entries) - ENTRIES} more causes: -v, or the report"))
+    left = story.left_open(run) if verbose or run.outcome() is Outcome.UNKNOWN else []
+    clean = run.outcome() in (Outcome.HOLDS, Outcome.UNKNOWN)
+    tried = story.tried(run) if verbose or clean else []
+    # A run that holds says so of all its properties: their names are in the table.
+    held = [] if run.outcome() is Outcome.HOLDS and not verbose else story.held(run)
+    for sentences in (story.servers(run), held, tried, left):
+        for sentence in _few(sentences, verbose=verbose):
+            console.print(Text(sentence))
+    for sentence in [] if left else story.not_tested(run):
         console.print(Text(sentence))
     if run.remedy:
         console.print(Text(f"{story.EXERCISE}:"))
         console.print(Text(f"  {formatting.plain(run.remedy, 1200)}"), soft_wrap=True)
-    console.print(Text(story.bound(run)))
-    console.print()
+    if verbose:
+        console.print()
+
+
+def _few(sentences: list[str], *, verbose: bool) -> list[str]:
+    """The first sentences of one kind, with the number of the others."""
+    if verbose or len(sentences) <= SENTENCES:
+        return sentences
+    return [*sentences[:SENTENCES], f"{len(sentences) - SENTENCES} more: -v, or the report."]
+
+
+def _print_entry(console: Console, entry: story.Entry, *, brief: bool) -> None:
+    """One cause: its title, what happened, how often and, unless brief, what to do."""
+    word = Outcome.BROKEN if entry.cause.broken else Outcome.LIMIT
+    console.print(Text.assemble((word.value, STYLES[word]), f"  {entry.title}"))
+    rows = [("cause", entry.sentence), ("extent", entry.extent)]
+    rows += [] if brief else [("do", entry.remedy)]
+    for line in aligned(rows, console.width, 2):
+        console.print(Text(line))
 
 
 def _properties(run: Judged, *, wide: bool) -> Table:
@@ -143,6 +179,12 @@ def _print_findings(console: Console, run: Judged) -> None:
         console.print()
 
 
+def _print_errors(console: Console, run: Judged) -> None:
+    if run.evidence.errors:
+        console.print(Text("Call errors", style="bold"))
+        tables.show(console, _errors(run))
+
+
 def _errors(run: Judged) -> Table:
     table = tables.table(("op", "calls", "clients", "first"), "error")
     for one in run.evidence.errors[:ERRORS]:
@@ -197,17 +239,18 @@ def _print_server_record(console: Console, run: Judged, record: ServerRecord) ->
     console.print()
 
 
-def _print_end(console: Console, run: Judged, why: str) -> None:
-    if run.verified.properties:
+def _print_end(console: Console, run: Judged, why: str, *, verbose: bool) -> None:
+    if run.verified.properties and verbose:
         names = ", ".join(name.replace("-", " ") for name in run.verified.properties)
-        told = f"independently verified against the recorded rows: {names}"
-        console.print(Text(formatting.plain(told, 600)))
+        text = f"independently verified against the recorded rows: {names}"
+        console.print(Text(formatting.plain(text, 600)))
     if run.verified.unverifiable:
         names = ", ".join(run.verified.unverifiable)
-        told = f"not independently verified: checker of the user: {names}"
-        console.print(Text(formatting.plain(told, 600)))
+        text = f"not independently verified: checker of the user: {names}"
+        console.print(Text(formatting.plain(text, 600)))
     console.print(Text(f"report  {formatting.plain(run.report_path(), 300)}"), soft_wrap=True)
     console.print(Text(f"again   {formatting.plain(run.command, 1200)}"), soft_wrap=True)
-    console.print(Text(f"seed    {run.seed}"))
+    if verbose:
+        console.print(Text(f"seed    {run.seed}"))
     if why:
         console.print(Text(f"why     {formatting.plain(why, 300)}"), soft_wrap=True)

@@ -41,7 +41,7 @@ def kind(name: str, cause: str = "") -> Kind:
     known = KINDS.get(name)
     if known and cause in CAUSES:
         own, first = CAUSES[cause]
-        return Kind(name=known.name, means=f"{first} {known.means}", remedy=KINDS[own].remedy)
+        return Kind(name=KINDS[own].name, means=f"{first} {known.means}", remedy=KINDS[own].remedy)
     if known:
         return known
     title = name.replace("-", " ").strip() or "finding"

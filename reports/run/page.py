@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.statistics import clopper_pearson
-from holdfast.harness.core.verdict import Severity, Verdict
+from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.verdicts.evidence import Dist
-from holdfast.harness.verdicts.judged import Judged, Judgement, Shown
+from holdfast.harness.verdicts.judged import Cause, Judged, Judgement, Shown
 from holdfast.reports.pictures import charts
 from holdfast.reports.pictures.cycle import draw_cycle
 from holdfast.reports.pictures.cycle_edges import cycle_of, section_cycle
@@ -20,9 +20,10 @@ from holdfast.reports.pictures.finding import draw
 from holdfast.reports.pictures.finding_scene import NO_LEASES, Leases, Scene, scene
 from holdfast.reports.run.finding_kinds import Kind, kind
 from holdfast.reports.run.nearby_operations import Beside
+from holdfast.reports.run.story import Entry, entries
 from holdfast.reports.text.formatting import plain
 
-CARDS, CARDS_A_KIND, NOTES = 12, 3, 3
+CARDS, NOTES = 12, 3
 LOG_ROWS = 240
 MANIFEST_ROWS = 80
 LATENCIES = 8
@@ -37,7 +38,8 @@ Around = Callable[[Shown], Iterable[Beside]]
 class Card:
     """One finding on the page; `number` identifies it everywhere, `tone` is its group.
 
-    times   number of findings with the same cause: of the same kind, by the same owners
+    entry   its cause; None for a note
+    more    the further findings of the cause
     """
 
     number: int
@@ -48,7 +50,13 @@ class Card:
     drawing: Markup
     cycle: Markup | None = None
     around: tuple[Beside, ...] = ()
-    times: int = 1
+    entry: Entry | None = None
+    more: tuple[Shown, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """The name of its kind of finding, or of the cause."""
+        return self.entry.title if self.entry else self.words.name
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,72 +85,17 @@ class Chart:
 
 
 def groups(run: Judged, around: Around | None = None, leases: Leases = NO_LEASES) -> list[Group]:
-    """Broken promises, then documented limits, then notes; without empty groups.
+    """Broken promises by cause, then documented limits by cause, then notes; none that is empty.
 
     `around` returns the operations around a finding, and `leases` the ends of leases, if the
     history is available.
     """
-    order = list(Severity)
-    judged = sorted(run.verdicts, key=lambda one: order.index(one.severity))
-    violated = [one for one in judged if one.verdict is Verdict.VIOLATED]
-    broken = [(one, finding) for one in violated if one.promised for finding in one.findings]
-    limits = [(one, finding) for one in violated if not one.promised for finding in one.findings]
-    notes = [(one, note) for one in judged for note in one.notes]
-    notes += [
-        (one, finding)
-        for one in judged
-        if one.verdict is not Verdict.VIOLATED
-        for finding in one.findings
-    ]
     made: list[Group] = []
-    for name, title, lead, found, most in (
-        (
-            "broken",
-            "Broken promises",
-            "Violated properties that the system promises, or that the run requires.",
-            broken,
-            CARDS,
-        ),
-        (
-            "limits",
-            "Documented limits",
-            "Violated properties that the system never promised.",
-            limits,
-            CARDS,
-        ),
-        ("notes", "Notes", "Observations that violate no property.", notes, NOTES),
-    ):
-        if found:
-            taken = sum(len(group.cards) for group in made)
-            made.append(_group(run, name, title, lead, found, most, taken, around, leases))
-    return made
+    numbers = itertools.count(1)
 
-
-def _group(
-    run: Judged,
-    name: str,
-    title: str,
-    lead: str,
-    found: list[tuple[Judgement, Shown]],
-    most: int,
-    taken: int,
-    around: Around | None,
-    leases: Leases,
-) -> Group:
-    shown: list[tuple[Judgement, Shown]] = []
-    more: list[Shown] = []
-    seen: Counter[tuple[str, str]] = Counter()
-    times: Counter[tuple[str, ...]] = Counter()
-    for one, finding in sorted(found, key=lambda pair: pair[1].t_ns):
-        kinds, owners = (one.property, finding.kind), _owners(one, finding)
-        times[owners] += 1
-        seen[kinds] += times[owners] == 1
-        if times[owners] == 1 and seen[kinds] <= CARDS_A_KIND and len(shown) < most:
-            shown.append((one, finding))
-        else:
-            more.append(finding)
-    cards = tuple(
-        Card(
+    def card(name: str, one: Judgement, finding: Shown, entry: Entry | None = None) -> Card:
+        number = next(numbers)
+        return Card(
             number=number,
             finding=finding,
             judgement=one,
@@ -151,26 +104,61 @@ def _group(
             drawing=draw(finding, number, run, name, leases),
             cycle=draw_cycle(whole, number) if (whole := cycle_of(finding, run)) else None,
             around=tuple(around(finding)) if around else (),
-            times=times[_owners(one, finding)],
+            entry=entry,
+            more=_others(run, entry.cause) if entry else (),
         )
-        for number, (one, finding) in enumerate(shown, taken + 1)
-    )
-    return Group(id=name, title=title, lead=lead, cards=cards, more=tuple(more))
+
+    for name, title, lead, broken in (
+        (
+            "broken",
+            "Broken promises",
+            "Violated properties that the system promises, or that the run requires.",
+            True,
+        ),
+        (
+            "limits",
+            "Documented limits",
+            "Violated properties that the system never promised.",
+            False,
+        ),
+    ):
+        causes = [(entry, *_first(run, entry.cause)) for entry in entries(run, broken=broken)]
+        cards = tuple(card(name, one, finding, entry) for entry, one, finding in causes[:CARDS])
+        more = tuple(finding for _, _, finding in causes[CARDS:])
+        if cards:
+            made.append(Group(id=name, title=title, lead=lead, cards=cards, more=more))
+    notes = sorted(_notes(run), key=lambda pair: pair[1].t_ns)
+    if notes:
+        cards = tuple(card("notes", one, note) for one, note in notes[:NOTES])
+        more = tuple(note for _, note in notes[NOTES:])
+        lead = "Observations that violate no property."
+        made.append(Group(id="notes", title="Notes", lead=lead, cards=cards, more=more))
+    return made
 
 
-def _owners(one: Judgement, finding: Shown) -> tuple[str, ...]:
-    """What findings with the same cause share: property, kind, lock and the holds in question.
+def _first(run: Judged, cause: Cause) -> tuple[Judgement, Shown]:
+    """The finding that the steps of a cause are about, with its property."""
+    prop, place = cause.first
+    row = next(one for one in run.verdicts if one.property == prop)
+    return row, row.findings[place]
 
-    A finding without holds is a cause of its own.
-    """
-    rows = finding.witnesses
-    # An attempt is one acquire of one client, also where a lock has no tokens to tell them apart.
-    holds = [
-        f"attempt {rows[at].attempt}" if 0 <= at < len(rows) else label
-        for _, _, label, at in finding.spans
+
+def _others(run: Judged, cause: Cause) -> tuple[Shown, ...]:
+    """The further findings of a cause, by time."""
+    others = [
+        row.findings[place]
+        for row in run.verdicts
+        for place in cause.findings.get(row.property, ())
+        if (row.property, place) != cause.first
     ]
-    alone = [] if holds else [finding.sentence, str(finding.t_ns)]
-    return (one.property, finding.kind, finding.lock, *holds, *alone)
+    return tuple(sorted(others, key=lambda one: one.t_ns))
+
+
+def _notes(run: Judged) -> Iterator[tuple[Judgement, Shown]]:
+    """Notes, and findings of properties that are not violated."""
+    for one in run.verdicts:
+        kept = one.findings if one.verdict is not Verdict.VIOLATED else ()
+        yield from ((one, note) for note in (*one.notes, *kept))
 
 
 def marks(run: Judged, cards: Sequence[Card]) -> list[dict[str, Json]]:
@@ -196,7 +184,7 @@ def _mark(run: Judged, card: Card) -> dict[str, Json]:
         "t": finding.t_ns,
         "from": min(times) - pad,
         "to": max(times) + pad,
-        "name": card.words.name,
+        "name": card.title,
         "tone": card.tone,
         "lock": plain(finding.lock, 60),
         "lanes": [plain(lane, 24) for lane in shown.lanes],

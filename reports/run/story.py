@@ -1,4 +1,4 @@
-"""The result of a run in sentences: verdict, kinds of findings, untested properties, scope."""
+"""The result of a run in sentences: verdict, causes, untested properties, scope."""
 
 from __future__ import annotations
 
@@ -6,29 +6,28 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from holdfast.harness.core.verdict import PROPERTIES, Verdict
-from holdfast.harness.verdicts.judged import Judged, Judgement, Outcome, Shown
+from holdfast.harness.core.verdict import PROPERTIES, Verdict, worst
+from holdfast.harness.verdicts.judged import Cause, Judged, Judgement, Outcome
 from holdfast.harness.verdicts.left_unknown import of_run
 from holdfast.reports.run.coverage_advice import advices
-from holdfast.reports.run.finding_kinds import CAUSES, kind
+from holdfast.reports.run.finding_kinds import kind
 from holdfast.reports.text.formatting import count, listed, plain, seconds, stopped
 
-KINDS_TOLD = 12
 EXERCISE = "To exercise what was not tested"
 """Label of the command that does."""
 
 
 def story(run: Judged) -> list[str]:
-    """Sentences about a run: verdict, kinds of findings, untested properties, scope."""
+    """Sentences about a run: verdict, causes, untested properties, scope."""
     broken = [one for one in violated(run) if one.promised]
     limits = [one for one in violated(run) if not one.promised]
     told = [headline(run), *how_to_fail(run)]
-    for mechanism in mechanisms(run, broken):
-        told += mechanism.sentences()
+    for entry in entries(run, broken=True):
+        told += entry.sentences()
     if broken and limits:
         told.append(f"Documented limits (violated, never promised): {_names(limits)}.")
-    for mechanism in mechanisms(run, limits):
-        told += mechanism.sentences()
+    for entry in entries(run, broken=False):
+        told += entry.sentences()
     told += [*servers(run), *held(run), *tried(run), *left_open(run)]
     if run.remedy:
         told.append(f"{EXERCISE}: {run.remedy}")
@@ -42,12 +41,7 @@ def violated(run: Judged) -> list[Judgement]:
 
 def headline(run: Judged) -> str:
     """The verdict of the run in one or two sentences."""
-    outcome = run.outcome()
-    text = claim(run)
-    if outcome is Outcome.LIMIT:
-        return text
-    word = "Inconclusive" if outcome is Outcome.UNKNOWN else outcome.value
-    return f"{word}: {text}"
+    return f"{run.outcome().value}: {claim(run)}"
 
 
 def claim(run: Judged) -> str:
@@ -78,16 +72,26 @@ def claim(run: Judged) -> str:
             return f"{system} kept the {what} judged in this run."
 
 
+def claims(run: Judged) -> tuple[str, str]:
+    """The claim in two: what happened, and whose promise that was; the second may be empty."""
+    if run.outcome() in (Outcome.BROKEN, Outcome.LIMIT):
+        what, _, whose = claim(run).partition(". ")
+        return what, whose
+    return claim(run), ""
+
+
 def _broken(system: str, broken: Sequence[Judgement]) -> str:
     """Promises of the system and properties that the plan requires, told apart."""
     promises = [one for one in broken if not one.required]
     required = [one for one in broken if one.required]
-    told = []
+    parts = []
     if promises or not required:
-        told.append(f"broke its promise of {_names(promises) or 'a judged property'}")
+        parts.append(f"broke its promise of {_names(promises) or 'a judged property'}")
     if required:
-        told.append(f"violated {_names(required)}, which this run requires")
-    return f"{system} {' and '.join(told)}."
+        parts.append(f"violated {_names(required)}, which this run requires")
+    events = _events(broken)
+    what = f"{listed(events[:EVENTS])}. " if events else ""
+    return f"{what}{system} {' and '.join(parts)}."
 
 
 def how_to_fail(run: Judged) -> list[str]:
@@ -98,6 +102,8 @@ def how_to_fail(run: Judged) -> list[str]:
     return [f"To make this fail: --require {names}."]
 
 
+EVENTS = 2
+"""Events that a headline names: those of the most severe properties."""
 HAPPENED = {
     "mutual-exclusion": "two clients held a lock at the same time",
     "no-stale-write": "a late write was accepted",
@@ -124,11 +130,54 @@ HAPPENED = {
 
 def _limits(run: Judged, system: str, *, kept: bool) -> str:
     """Violated, but never promised: what happened, and whose promise it was not."""
-    ids = [one.property for one in _those(run, Verdict.VIOLATED)]
-    events = dict.fromkeys(HAPPENED.get(one, f"{names([one])} was violated") for one in ids)
+    events = _events(_those(run, Verdict.VIOLATED))
     what = listed(events)
-    first = f"{system} kept its promises. But {what}" if kept else what[:1].upper() + what[1:]
-    return f"{first}; {system} never promised to prevent {'it' if len(events) == 1 else 'this'}."
+    rest = "kept its promises and never" if kept else "never"
+    pronoun = "it" if len(events) == 1 else "this"
+    return f"{what}. {system} {rest} promised to prevent {pronoun}."
+
+
+def _events(judged: Iterable[Judgement]) -> list[str]:
+    """What happened, each event once."""
+    ids = [one.property for one in judged]
+    return list(dict.fromkeys(HAPPENED.get(one, f"{names([one])} was violated") for one in ids))
+
+
+def answers(run: Judged) -> list[tuple[str, str]]:
+    """What every reader asks, with the answer of this run: two holders, late writes, coverage."""
+    rows = {row.property: row for row in run.verdicts}
+    exclusion = rows.get("mutual-exclusion")
+    late = [rows[prop] for prop in ("no-stale-write", "no-expired-write") if prop in rows]
+    asked = []
+    if exclusion is not None:
+        tries = exclusion.exercised.get("contended acquires", 0)
+        of = f"0 in {count(int(tries), 'contended acquire')}"
+        asked.append((TWO_HOLDERS, _answer([exclusion], len(exclusion.findings), "", of)))
+    if late:
+        owner = run.evidence.expired_owner
+        n = max(owner.accepted, *(len(row.findings) for row in late))
+        sent = f" of {owner.sent:,}" if owner.sent >= n else ""
+        of = f"0 of {count(owner.sent, 'late write')}"
+        asked.append((LATE_WRITE, _answer(late, n, sent, of)))
+    return [*asked, (REALLY_TRIED, bound(run))]
+
+
+TWO_HOLDERS, LATE_WRITE = "Two holders at once?", "Late write accepted?"
+REALLY_TRIED = "Really tried?"
+
+
+def _answer(rows: Sequence[Judgement], times: int, of_sent: str, never: str) -> str:
+    """Yes, no or unknown, with numbers; of several properties, of the worst verdict."""
+    verdict = worst(row.verdict for row in rows)
+    row = next(row for row in rows if row.verdict is verdict)
+    if verdict is Verdict.VIOLATED:
+        promised = any(one.promised for one in rows if one.verdict is verdict)
+        promise = "a broken promise" if promised else "never promised"
+        return f"Yes, {times:,}{of_sent or (' time' if times == 1 else ' times')} ({promise})."
+    if verdict is Verdict.HOLDS:
+        return f"Not seen: {never}."
+    # One reason is enough of an answer; `left_open` has all of them.
+    return f"Unknown: {stopped(row.reason.partition('; ')[0] or 'not tested', 300)}"
 
 
 def _untested(run: Judged) -> str:
@@ -146,45 +195,68 @@ def _untested(run: Judged) -> str:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Mechanism:
-    """One kind of finding in a run: its number and first time (`brief`), the same with its meaning,
-    its first instance, its remedy."""
+class Entry:
+    """One cause in words, as every output shows it.
 
-    brief: str
+    title    name of the kind of finding that began it
+    sentence the fault, the calls and what followed, of its first occurrence
+    extent   how often it occurred, after which faults, and what followed from it
+    means    what such a finding is; remedy: what to do
+    """
+
+    cause: Cause
+    title: str
+    sentence: str
+    extent: str
     means: str
-    example: str
     remedy: str
 
     def sentences(self) -> list[str]:
-        """Meaning, example and remedy, one sentence each."""
-        return [self.means, f"Example: {self.example}", f"What to do: {self.remedy}"]
+        """Cause, extent, meaning and remedy, one sentence each."""
+        return [
+            f"Cause: {self.sentence}",
+            f"Extent: {self.extent}.",
+            f"Meaning: {self.means}.",
+            f"What to do: {self.remedy}",
+        ]
 
 
-def mechanisms(run: Judged, judged: Iterable[Judgement]) -> list[Mechanism]:
-    """One entry per kind of finding and cause, at most KINDS_TOLD: in the order of the
-    properties, but what brought others about before them."""
-    by_kind: dict[tuple[str, str], list[Shown]] = {}
-    for one in judged:
-        for finding in one.findings:
-            by_kind.setdefault((finding.kind, finding.cause), []).append(finding)
-    causes = {CAUSES[cause][0] for _, cause in by_kind if cause in CAUSES}
-    in_order = sorted(by_kind.items(), key=lambda entry: entry[0][0] not in causes)
-    told = []
-    for (name, cause), found in in_order[:KINDS_TOLD]:
-        words = kind(name, cause)
-        first = min(found, key=lambda finding: finding.t_ns)
-        times = "once" if len(found) == 1 else f"{len(found):,} times"
-        when = "at" if len(found) == 1 else "first at"
-        brief = f"{plain(words.name, 60)}, {times}, {when} {seconds(run.at(first.t_ns))}"
-        told.append(
-            Mechanism(
-                brief=f"{brief}.",
-                means=f"{brief}: {words.means}.",
-                example=stopped(first.sentence),
-                remedy=words.remedy,
-            )
-        )
-    return told
+def entries(run: Judged, *, broken: bool | None = None) -> list[Entry]:
+    """One entry per cause, in their order: all, or those that break a promise, or the others."""
+    return [_entry(run, cause) for cause in run.causes if broken is None or cause.broken is broken]
+
+
+def _entry(run: Judged, cause: Cause) -> Entry:
+    words = kind(cause.kind, cause.cause)
+    return Entry(
+        cause=cause,
+        title=plain(words.name, 60),
+        sentence=stopped(cause.sentence, 1200),
+        extent=_extent(run, cause),
+        means=words.means,
+        remedy=words.remedy,
+    )
+
+
+def _extent(run: Judged, cause: Cause) -> str:
+    """ "9 times, after 3 of 3 pauses; findings: 9 no stale write, 9 no expired write"."""
+    counts = (f"{len(places):,} {names([prop])}" for prop, places in cause.findings.items())
+    times = "once" if cause.times == 1 else f"{cause.times:,} times"
+    return f"{times}, {_after(run, cause)}; findings: {', '.join(counts)}"
+
+
+def _after(run: Judged, cause: Cause) -> str:
+    """The faults that may explain a cause, by kind, of all that took effect."""
+    if not cause.under:
+        return "also without a fault" if run.faults else "without a fault"
+    ids = set(cause.faults)
+    kinds = []
+    for do in cause.under:
+        effective = [fault for fault in run.faults if fault.do == do and fault.effective]
+        struck = sum(fault.id in ids for fault in effective)
+        kinds.append(f"{struck} of {count(len(effective), plain(do, 40))}")
+    alone = f", {count(cause.without, 'time')} without a fault" if cause.without else ""
+    return f"after {' or '.join(kinds)}{alone}"
 
 
 def bound(run: Judged) -> str:
@@ -279,6 +351,12 @@ def left_open(run: Judged) -> list[str]:
         + ("" if run.remedy else f" What to do: {' '.join(advices([one.cause]))}")
         for one in parts
     ] + by_kind(run)
+
+
+def not_tested(run: Judged) -> list[str]:
+    """The names of the properties that were not tested, as one sentence or none."""
+    untested = _those(run, Verdict.UNKNOWN)
+    return [f"Not tested: {_names(untested)}."] if untested else []
 
 
 def servers(run: Judged) -> list[str]:

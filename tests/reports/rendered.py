@@ -6,11 +6,19 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from holdfast.harness.verdicts.judged import read
+from holdfast.harness.core.fault_traits import BEFORE
+from holdfast.harness.verdicts.causes import with_causes
+from holdfast.harness.verdicts.judged import Judged
+from holdfast.harness.verdicts.judged import read as read_table
 from holdfast.reports.outputs import junit as junit_output
 from holdfast.reports.outputs import terminal as terminal_output
 from holdfast.reports.run import html
 from holdfast.reports.run import story as run_story
+
+
+def read(verdicts: Any) -> Judged:
+    """The judged run, with the causes of its findings as the judge derives them."""
+    return with_causes(read_table(verdicts), BEFORE)
 
 
 def render(verdicts: Any, *rest: Any, **given: Any) -> str:
@@ -23,9 +31,9 @@ def write(run_dir: Path, verdicts: Any, *rest: Any, **given: Any) -> Path:
     return html.write(run_dir, read(verdicts), *rest, **given)
 
 
-def terminal(verdicts: Any, **given: Any) -> str:
-    """The report on a terminal."""
-    return terminal_output.render(read(verdicts), **given)
+def terminal(verdicts: Any, *, verbose: bool = True, **given: Any) -> str:
+    """The report on a terminal, with its tables unless not verbose."""
+    return terminal_output.render(read(verdicts), verbose=verbose, **given)
 
 
 def junit(path: Path, verdicts: Iterable[Any], **given: Any) -> Path:

@@ -82,7 +82,7 @@ def test_a_report_opens_from_its_file_and_stays_within_the_window(
     shot = page.screenshot(path=tmp_path / f"{scheme}-{width}.png", full_page=True)
     assert len(shot) > 20_000
     assert page.evaluate(OVERFLOW) <= 0
-    assert page.locator("h1").inner_text().startswith("Majority broke its promise")
+    assert page.locator("h1").inner_text().startswith("Two clients held a lock at the same time")
     assert page.locator(".hero .word").inner_text() == "VIOLATED"
     page.close()
 

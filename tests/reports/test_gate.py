@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from holdfast.harness.campaigns.baseline import Baseline
 from holdfast.harness.campaigns.gate import judge, rules
-from holdfast.harness.campaigns.results import Result
+from holdfast.harness.campaigns.results import Outcome, Result
+from holdfast.harness.core.verdict import Verdict
 from holdfast.reports.outputs.gate import SUMMARY_BYTES, github_lines, junit, step_summary, terminal
 from tests.harness.test_gate import TODAY, run, runs
 from tests.reports.test_matrix import run as named
@@ -54,3 +56,21 @@ def test_the_terminal_tells_how_to_see_it_again() -> None:
     text = terminal(judge(results, Baseline(), rules([]), TODAY), results)
     assert "again: holdfast run --seed 1" in text
     assert text.splitlines()[-1] == "gate FAILED: 1 problem in 2 runs"
+
+
+def test_violations_of_one_cause_are_one_line_and_one_annotation() -> None:
+    cause = "c2 was stopped (pause) at 1.000 s; c2's release freed the hold of c5."
+    broken = Outcome(verdict=Verdict.VIOLATED, promised=True, sentence="it was held twice")
+    result = run(3, "x")
+    for causes, lines in (((cause, cause), 1), ((cause, "n1 was killed."), 2), (("", ""), 2)):
+        names = ("mutual-exclusion", "ownership")
+        outcomes = {
+            prop: replace(broken, cause=one) for prop, one in zip(names, causes, strict=True)
+        }
+        of_run = replace(result, properties=outcomes)
+        troubles = judge([of_run], Baseline(), rules([]), TODAY)
+        text = terminal(troubles, [of_run])
+        assert len([line for line in text.splitlines() if line.startswith("violation: ")]) == lines
+        assert len(github_lines(troubles)) == lines
+        assert (f"mutual-exclusion, ownership: violated in 1 of 1 runs, first with seed 3: {cause}"
+                in text) == (lines == 1)  # fmt: skip

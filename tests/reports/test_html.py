@@ -19,6 +19,7 @@ from holdfast.reports.text.formatting import span
 from tests.reports import rendered as html
 from tests.reports import specimens
 from tests.reports.pieces import MANIFEST, PLAN
+from tests.reports.recorded import recorded
 
 VOID = {"meta", "link", "br", "img", "input", "hr"}
 RUNS = ["clean", "limit", "broken", "unknown", "hostile"]
@@ -144,7 +145,7 @@ def test_a_limit_is_shown_apart_from_a_broken_promise() -> None:
     text = html.render(specimens.limit(), MANIFEST, PLAN)
     assert 'id="limits"' in text
     assert 'id="broken"' not in text
-    assert "DOCUMENTED LIMIT" in text
+    assert "<span>LIMIT</span>" in text
     assert "An expired owner changed the resource" in text
 
 
@@ -228,14 +229,14 @@ def test_thousands_of_findings_get_a_few_cards_and_a_count() -> None:
     first = specimens.double_grant_finding()
     run["verdicts"][0]["findings"] = [first | {"t_ns": first["t_ns"] + n} for n in range(5000)]
     text = html.render(run, MANIFEST, PLAN)
-    # One for all that the same owners brought about, with their number, and the other finding.
+    # One for all that the same owners brought about, with their number, and the other cause.
     assert len(re.findall(r'<article class="card broken"', text)) == 2
-    assert "5,000 times by the same owners" in text
-    assert "4,999 more findings without a drawing" in text
+    assert "5,000 times, after " in text
+    assert "4,999 more findings of this cause without a drawing" in text
     assert len(text) < 400_000
 
 
-def test_findings_of_other_owners_get_cards_of_their_own_and_no_more_than_a_few() -> None:
+def test_findings_of_other_owners_with_the_same_cause_get_one_card() -> None:
     run = specimens.broken()
     first = specimens.double_grant_finding()
     run["verdicts"][0]["findings"] = [
@@ -247,8 +248,16 @@ def test_findings_of_other_owners_get_cards_of_their_own_and_no_more_than_a_few(
         for n in range(5)
     ]
     text = html.render(run, MANIFEST, PLAN)
-    assert len(re.findall(r'<article class="card broken"', text)) == 4
-    assert "by the same owners" not in text
+    assert len(re.findall(r'<article class="card broken"', text)) == 2
+    assert "5 times, after " in text
+
+
+def test_the_timeline_follows_the_first_cause_and_the_rest_follows_the_timeline() -> None:
+    text = html.render(specimens.broken(), MANIFEST, PLAN, recorded())
+    cards = [at.start() for at in re.finditer(r'<article class="card broken"', text)]
+    places = [text.index(f'<section id="{name}"') for name in ("timeline", "further", "run")]
+    assert len(cards) == 2
+    assert sorted([*cards, *places]) == [cards[0], places[0], places[1], cards[1], places[2]]
 
 
 def test_templates_are_compiled_once_and_show_the_run_that_they_are_given(
@@ -324,5 +333,5 @@ def test_what_a_finding_means_is_on_its_card_and_not_in_the_headline() -> None:
     text = html.render(specimens.broken(), MANIFEST, PLAN)
     hero, rest = text.split("</section>", 1)
     means = kind("double-grant").means[1:]
-    assert "Double grant, " in hero
+    assert ">Double grant<" not in re.sub("</?bdi>", "", hero)
     assert means not in hero and means in rest

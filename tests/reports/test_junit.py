@@ -38,8 +38,10 @@ def test_a_failure_tells_the_story_and_how_to_see_it_again(tmp_path: Path) -> No
     found = suite(tmp_path, specimens.broken())
     failure = found.find("testcase/failure")
     assert failure is not None
-    assert failure.get("message", "").startswith("VIOLATED: majority")
-    assert "Double grant, once" in (failure.text or "")
+    assert failure.get("message", "").startswith("VIOLATED: two clients held a lock")
+    assert "Extent: once, after 1 of 1 partition; findings: 1 mutual exclusion" in (
+        failure.text or ""
+    )
     assert "again: holdfast run --system majority" in (failure.text or "")
 
 

@@ -8,44 +8,56 @@ import pytest
 
 from holdfast.checkers.facts import foreign_release
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.verdicts.judged import Outcome, read
+from holdfast.harness.verdicts.judged import Outcome
 from holdfast.reports.run.finding_kinds import CAUSES, KINDS, kind
-from holdfast.reports.run.story import mechanisms, violated
+from holdfast.reports.run.story import entries
 from tests.reports import specimens
 from tests.reports.pieces import judged
-from tests.reports.rendered import story
+from tests.reports.rendered import read, story
 
 
 def test_the_first_sentence_is_the_verdict() -> None:
     assert story(specimens.clean())[0].startswith("HOLDS: reference kept the 7 properties")
     assert story(specimens.broken())[0] == (
-        "VIOLATED: majority broke its promise of mutual exclusion and token order."
+        "VIOLATED: two clients held a lock at the same time and fencing tokens were out of order."
+        " majority broke its promise of mutual exclusion and token order."
     )
     assert story(specimens.unknown())[0].startswith(
-        "Inconclusive: 2 of 3 properties were not tested: mutual "
+        "UNKNOWN: 2 of 3 properties were not tested: mutual "
     )
     assert story(specimens.limit())[0] == (
-        "redis kept its promises. But a late write was accepted;"
-        " redis never promised to prevent it."
+        "LIMIT: a late write was accepted."
+        " redis kept its promises and never promised to prevent it."
     )
 
 
-def test_a_violation_is_told_as_mechanism_instance_and_remedy() -> None:
+def test_a_violation_is_told_as_cause_extent_meaning_and_remedy() -> None:
     told = story(specimens.broken())
-    at = next(i for i, one in enumerate(told) if one.startswith("Double grant, once, at 18.660 s"))
-    assert "its own responses prove" in told[at]
-    assert told[at + 1].startswith("Example: c5 was granted 'db'")
-    assert told[at + 2].startswith("What to do: ")
+    at = next(i for i, one in enumerate(told) if one.startswith("Cause: "))
+    assert "c5 was granted 'db' (token 45) at 18.660 s while c3 still held it" in told[at]
+    assert told[at + 1].startswith("Extent: once, after ")
+    assert "findings: 1 mutual exclusion" in told[at + 1]
+    assert "its own responses prove" in told[at + 2]
+    assert told[at + 3].startswith("What to do: ")
 
 
-def test_many_findings_of_a_kind_are_told_once_with_their_number_and_the_first() -> None:
+def test_many_findings_of_a_cause_are_one_entry_with_their_number_and_the_first() -> None:
     run = specimens.limit()
     first = specimens.stale_write_finding()
-    later = [first | {"t_ns": first["t_ns"] + n * 10**9} for n in range(1, 40)]
+    later = [
+        first
+        | {
+            "t_ns": first["t_ns"] + n * 10**9,
+            "witnesses": [one | {"row": 900 + n} for one in first["witnesses"]],
+        }
+        for n in range(1, 40)
+    ]
     run["verdicts"][1]["findings"] = [*later, first]
-    told = [one for one in story(run) if one.startswith("Stale accepted write")]
-    assert told == [one for one in told if "40 times, first at 7.031 s" in one]
-    assert len(told) == 1
+    (entry,) = entries(read(run))
+    assert entry.extent.startswith("40 times, ")
+    assert "findings: 40 no stale write" in entry.extent
+    assert entry.cause.t_ns == first["t_ns"]
+    assert sum(one.startswith("Extent: 40 times") for one in story(run)) == 1
 
 
 def test_a_clean_result_states_how_far_it_reaches() -> None:
@@ -89,7 +101,7 @@ def test_a_run_never_looks_better_than_its_exit_code_or_its_worst_promise(
     assert read(run).outcome() is outcome
     first = story(run)[0]
     assert first.startswith("HOLDS") == (outcome is Outcome.HOLDS)
-    assert ("kept its promises. But" in first) == (outcome is Outcome.LIMIT)
+    assert ("kept its promises and never" in first) == (outcome is Outcome.LIMIT)
 
 
 def test_an_unknown_kind_of_finding_still_gets_words() -> None:
@@ -109,23 +121,17 @@ def test_keys_of_a_later_version_are_ignored_and_missing_evidence_is_no_evidence
     assert "0 grants" in story(run)[-1]
 
 
-def test_what_brought_a_finding_about_is_told_first_with_its_remedy() -> None:
+def test_a_release_that_caused_a_finding_names_the_entry_and_its_remedy() -> None:
     run = specimens.broken()
     grants = next(one for one in run["verdicts"] if one["property"] == "mutual-exclusion")
     grant = grants["findings"][0]
-    release = {**grant, "kind": "foreign-release", "sentence": "c1's release freed it"}
-    grants["findings"] = [
-        grant | {"cause": "foreign-release"},
-        grant | {"cause": "late-release"},
-        release,
-    ]
-    told = [one.means for one in mechanisms(read(run), violated(read(run)))]
-    assert told[0].startswith("Foreign release, once")
-    assert (
-        "a client that did not hold the lock released it, which freed another client's hold"
-        in told[1]
-    )
-    assert "a release returned ok after its lease may have expired; either" in told[2]
-    remedies = {one.remedy for one in mechanisms(read(run), violated(read(run)))[:3]}
-    assert remedies == {KINDS["foreign-release"].remedy}
+    for cause, means in (
+        (foreign_release.FOREIGN, "released it, which freed another client's hold"),
+        (foreign_release.LATE, "a release returned ok after its lease may have expired; either"),
+    ):
+        grants["findings"] = [grant | {"cause": cause}]
+        entry = entries(read(run))[0]
+        assert entry.title == "Foreign release"
+        assert means in entry.means
+        assert entry.remedy == KINDS["foreign-release"].remedy
     assert set(CAUSES) == {foreign_release.FOREIGN, foreign_release.LATE}

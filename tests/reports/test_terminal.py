@@ -13,7 +13,7 @@ from tests.reports.rendered import terminal as render
 def test_the_verdict_comes_first_and_the_way_back_last() -> None:
     lines = render(specimens.broken(), width=120, colour=False).splitlines()
     assert lines[0] == "20261120T121314Z-majority-7, seed 7"
-    assert lines[1].startswith("VIOLATED: majority broke")
+    assert lines[1].startswith("VIOLATED: two clients held a lock at the same time")
     assert lines[-3] == "report  .holdfast/runs/20261120T121314Z-majority-7/report.html"
     assert lines[-2].startswith("again   holdfast run --system majority")
     assert lines[-1] == "seed    7"
@@ -56,7 +56,7 @@ def test_a_hostile_name_cannot_steer_the_terminal() -> None:
 def test_a_run_without_faults_or_properties_still_says_what_it_is() -> None:
     run = specimens.unknown() | {"verdicts": []}
     text = render(run, width=80, colour=False)
-    assert "Inconclusive: no property was judged." in text
+    assert "UNKNOWN: no property was judged." in text
     assert "Properties" not in text
 
 
@@ -103,3 +103,52 @@ def test_a_wide_terminal_has_tables() -> None:
 def test_a_narrow_terminal_has_each_row_as_a_block() -> None:
     text = render(specimens.broken(), width=60, colour=False)
     assert "\nmutual-exclusion\n  verdict: x VIOLATED, promised: yes, severity: critical\n" in text
+
+
+@pytest.mark.parametrize(("name", "most"), [("clean", 10), ("limit", 25), ("broken", 25)])
+def test_without_v_a_pass_has_ten_lines_and_a_violation_25(name: str, most: int) -> None:
+    run = getattr(specimens, name)()
+    text = render(run, width=100, colour=False, verbose=False)
+    lines = text.splitlines()
+    assert len(lines) <= most, text
+    assert "Properties" not in text and "Faults" not in text
+    assert lines[0].startswith(("HOLDS: ", "VIOLATED: ", "LIMIT: a late write was accepted. redis"))
+    assert any(line.startswith("report  ") for line in lines)
+    assert lines[-1].startswith("again   holdfast run ")
+    whole = render(run, width=100, colour=False)
+    assert len(whole.splitlines()) > 2 * len(lines) and "Properties" in whole
+
+
+def test_the_cause_stands_right_below_the_verdict_with_its_extent_and_remedy() -> None:
+    lines = render(specimens.broken(), width=100, colour=False, verbose=False).splitlines()
+    at = lines.index("VIOLATED  Double grant")
+    assert at <= 7, "after the headline and three answers"
+    rows = lines[at + 1 : at + 11]
+    labels = [line.split()[0] for line in rows if line.startswith("  ") and line[2] != " "]
+    assert labels[:3] == ["cause", "extent", "do"]
+
+
+def test_what_every_reader_asks_is_answered_before_the_causes() -> None:
+    for run, exclusion, late in (
+        (specimens.broken(), "Yes, 1 time (a broken promise).", "Not seen: 0 of "),
+        (specimens.limit(), "Not seen: 0 in ", "Yes, "),
+        (specimens.clean(), "Not seen: 0 in ", "Not seen: 0 of "),
+        (specimens.unknown(), "Unknown: ", ""),
+    ):
+        lines = render(run, width=200, colour=False, verbose=False).splitlines()
+        asked = {line[2:24].strip(): line[24:].strip() for line in lines[1:4]}
+        assert asked["Two holders at once?"].startswith(exclusion)
+        assert asked.get("Late write accepted?", "").startswith(late)
+        assert any(one.startswith("One run of ") for one in asked.values())
+
+
+def test_many_causes_are_counted_and_printed_with_v() -> None:
+    run = specimens.broken()
+    first = specimens.double_grant_finding()
+    kinds = ("false-answer", "hung-request", "false-length", "applied-twice", "late-grant-notice")
+    run["verdicts"][0]["findings"] = [first | {"kind": kind} for kind in kinds]
+    brief = render(run, width=100, colour=False, verbose=False)
+    assert "more causes: -v, or the report" in brief
+    assert len(brief.splitlines()) <= 25
+    whole = render(run, width=100, colour=False)
+    assert sum(line.startswith("  cause ") for line in whole.splitlines()) >= len(kinds)

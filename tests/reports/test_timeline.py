@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from holdfast.harness.core.operations import Op, Status
-from holdfast.harness.verdicts.judged import read
 from holdfast.reports.pictures import timeline
 from holdfast.reports.pictures.packed_columns import packed, ranked, signed, sparse_steps, steps
 from holdfast.reports.run import page
@@ -73,7 +72,7 @@ def test_tokens_too_large_for_a_script_are_told_by_their_rank_and_name() -> None
 
 
 def test_every_op_and_hold_of_the_history_is_in_the_data() -> None:
-    run = read(specimens.clean())
+    run = html.read(specimens.clean())
     made = recorded()
     shown = timeline.timeline(made, run, [])
     assert shown is not None
@@ -100,7 +99,7 @@ def test_beyond_the_limit_quiet_stretches_are_sampled_and_the_rest_is_kept(
 ) -> None:
     monkeypatch.setattr(timeline, "MOST_OPS", 300)
     monkeypatch.setattr(timeline, "AROUND_NS", 300_000_000)
-    made, run = recorded(turns=140), read(specimens.clean() | {"faults": []})
+    made, run = recorded(turns=140), html.read(specimens.clean() | {"faults": []})
     rows = made.history.rows
     moment = int(rows["t_inv"][200])
     shown = timeline.timeline(made, run, [_mark(moment)])
@@ -123,7 +122,7 @@ def _mark(moment: int) -> dict[str, Any]:
 
 def test_a_mark_names_the_owners_and_the_request_of_a_violation() -> None:
     for specimen, kinds in ((specimens.broken(), {"double-grant"}), (specimens.limit(), set())):
-        run = read(specimen)
+        run = html.read(specimen)
         cards = [card for group in page.groups(run) for card in group.cards]
         marks: Any = page.marks(run, cards)
         for card, mark in zip(cards, marks, strict=True):

@@ -25,7 +25,7 @@ from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.runs import files, journal
 from holdfast.harness.runs.directory import RunDir
 from holdfast.harness.runs.journal import FaultRow, Mark
-from holdfast.harness.verdicts.judged import Judged, Opportunities
+from holdfast.harness.verdicts.judged import Cause, Judged, Opportunities
 from holdfast.harness.verdicts.left_unknown import LeftUnknown, of_run
 
 if TYPE_CHECKING:
@@ -139,6 +139,13 @@ class Run:
     def verdicts(self) -> dict[str, Verdict]:
         """Property -> its verdict, promised or not."""
         return {row.property: row.verdict for row in self._judged.verdicts}
+
+    @property
+    def causes(self) -> tuple[Cause, ...]:
+        """Its findings by cause, across properties, broken promises first: `sentence` (the fault,
+        the calls, what followed), `times`, `under` (kinds of fault that were in effect each time),
+        `broken` (whether a promise is), `findings` (property -> places in its findings)."""
+        return self._judged.causes
 
     @property
     def unknown(self) -> tuple[LeftUnknown, ...]:

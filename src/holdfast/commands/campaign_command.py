@@ -25,9 +25,6 @@ from holdfast.reports.text.formatting import count, plain
 from holdfast.reports.text.layout import aligned, say, width
 from holdfast.scenarios import staging
 
-WORDS = {"LIMIT": "DOCUMENTED LIMIT"}
-"""States of a cell that are printed in other words than in campaign.json."""
-
 
 @click.command(
     cls=Command,
@@ -150,7 +147,7 @@ def _show(told: Summary, folder: Path) -> None:
         parts += [f"not exercised: {unseen}"] if unseen else []
         parts += [f"{cell['failed']} could not be executed"] if cell["failed"] else []
         parts += [f"{cell['incomplete']} incomplete"] if cell["incomplete"] else []
-        word = WORDS.get(cell["word"], cell["word"])
+        word = cell["word"]
         rows.append((cell["cell"], word, "; ".join([count(cell["runs"], "run"), *parts])))
     for line in aligned(rows, width()):
         click.echo(line)

@@ -9,7 +9,7 @@ import click
 
 from holdfast import catalogue
 from holdfast.checkers.linearizability.judgement import BUDGET
-from holdfast.commands.options import Command, name_of, paths_argument
+from holdfast.commands.options import Command, name_of, paths_argument, verbose_option
 from holdfast.engine import judging, runner
 from holdfast.foreign import judge_foreign
 from holdfast.harness.core.errors import HoldfastError, UsageError, worst_exit_code
@@ -79,6 +79,7 @@ FORMATS = ("auto", "holdfast", "jsonl", "json", "edn", "porcupine", "csv", "parq
     help="Limit on what a model's search of a foreign history visits: 140,000 a second.",
 )
 @click.option("--junit", type=click.Path(path_type=Path), help="Write a JUnit report.")
+@verbose_option()
 @click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object, an array for several paths."
 )
@@ -92,6 +93,7 @@ def command(
     in_parts: int | None,
     budget: int | None,
     junit: Path | None,
+    verbose: bool,
     as_json: bool,
 ) -> int:
     """Judge a recorded run again, or a foreign history against --model.
@@ -117,7 +119,12 @@ def command(
                 told = judge_foreign.restricted(told, only) if only else told
                 code = _shown(told, shown, as_json)
             else:
-                code = _judge_run(path, checkers, in_parts or 0, only, judged, shown, as_json)
+                judged.append(_judge_run(path, checkers, in_parts or 0, only))
+                shown.append(plain(judged[-1]))
+                code = judged[-1].exit_code
+                if not as_json:
+                    report = judging.report_run(RunDir(path.resolve()), judged[-1])
+                    runner.show_verdict(judged[-1], report, verbose=verbose)
         except HoldfastError as error:
             if len(paths) == 1:
                 raise
@@ -147,22 +154,12 @@ def _shown(told: ForeignVerdict, shown: list[object], as_json: bool) -> int:
 
 
 def _judge_run(
-    path: Path,
-    checkers: tuple[str, ...],
-    in_parts: int,
-    only: tuple[str, ...],
-    judged: list[Judged],
-    shown: list[object],
-    as_json: bool,
-) -> int:
-    """Judge a run again and show its verdict; its exit code."""
+    path: Path, checkers: tuple[str, ...], in_parts: int, only: tuple[str, ...]
+) -> Judged:
+    """Judge a run again; restricted to the properties `only`, if there are any."""
     run = RunDir(path.resolve())
     verdicts = judging.judge_run(run, checkers, in_parts)
-    judged.append(_restrict(verdicts, only) if only else verdicts)
-    shown.append(plain(judged[-1]))
-    if not as_json:
-        runner.show_verdict(judged[-1], judging.report_run(run, judged[-1]))
-    return judged[-1].exit_code
+    return _restrict(run, verdicts, only) if only else verdicts
 
 
 def _unread(path: Path, error: HoldfastError, shown: list[object]) -> int:
@@ -212,9 +209,10 @@ def _write_page(
     click.echo(f"report  {html}", err=True)
 
 
-def _restrict(judged: Judged, only: tuple[str, ...]) -> Judged:
+def _restrict(run: RunDir, judged: Judged, only: tuple[str, ...]) -> Judged:
     """The judged run with these properties only. UsageError if one was not judged."""
     from holdfast.harness.judging.judge import overall
+    from holdfast.harness.verdicts.causes import with_causes
 
     asked = [row.property for row in judged.verdicts]
     missing = [prop for prop in only if prop not in asked]
@@ -224,4 +222,5 @@ def _restrict(judged: Judged, only: tuple[str, ...]) -> Judged:
         )
     kept = tuple(row for row in judged.verdicts if row.property in only)
     word, code = overall(kept, judged.problems)
-    return replace(judged, verdicts=kept, verdict=word, exit_code=code)
+    kept_run = replace(judged, verdicts=kept, verdict=word, exit_code=code)
+    return with_causes(kept_run, run.read_manifest().traits)

@@ -114,6 +114,16 @@ def out_option() -> Callable[[FC], FC]:
     return setting("--out", default=RUNS, help="Folder for run directories.")
 
 
+def verbose_option() -> Callable[[FC], FC]:
+    """`-v`, the tables below a verdict."""
+    return click.option(
+        "-v",
+        "--verbose",
+        is_flag=True,
+        help="Print every cause, and the tables of properties, errors and faults.",
+    )
+
+
 def budget_option(what: str) -> Callable[[FC], FC]:
     """`--budget`, the wall time of a search, in ns."""
     return click.option(

@@ -24,6 +24,7 @@ from holdfast.commands.options import (
     setting,
     settings_file,
     source_of,
+    verbose_option,
 )
 from holdfast.engine import runner
 from holdfast.harness.core.errors import UsageError
@@ -124,6 +125,7 @@ IS_PYTHON = re.compile(r".+\.py:\w+")
 )
 @out_option()
 @click.option("--dry-run", is_flag=True, help="Print the whole plan with every fault, and stop.")
+@verbose_option()
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as one JSON object.")
 @click.pass_context
 def command(
@@ -170,7 +172,15 @@ def command(
     if hosts:
         again = f"{again} {shlex.join(['--hosts', given['hosts']])}"
     out, ends = Path(given["out"]), given["until_violation"]
-    verdicts = runner.carry_out(full, out, again, quiet=as_json, hosts=hosts, until_violation=ends)
+    verdicts = runner.carry_out(
+        full,
+        out,
+        again,
+        quiet=as_json,
+        hosts=hosts,
+        until_violation=ends,
+        verbose=given["verbose"],
+    )
     if as_json:
         click.echo(json.dumps(plain(verdicts)))
     return verdicts.exit_code

@@ -14,7 +14,14 @@ from click.core import ParameterSource
 
 from holdfast.catalogue.findings import FINDINGS
 from holdfast.commands import run_command
-from holdfast.commands.options import Command, Whole, hosts_option, name_of, out_option
+from holdfast.commands.options import (
+    Command,
+    Whole,
+    hosts_option,
+    name_of,
+    out_option,
+    verbose_option,
+)
 from holdfast.engine import sweep as sweeping
 from holdfast.engine import sweep_progress
 from holdfast.engine.runner import carry_out
@@ -81,6 +88,7 @@ FINDING = "finding:"
 @out_option()
 @click.option("--show", is_flag=True, help="Print the plan file, and stop.")
 @click.option("--dry-run", is_flag=True, help="Print the whole plan with every fault, and stop.")
+@verbose_option()
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as one JSON object.")
 def command(
     name: str,
@@ -89,6 +97,7 @@ def command(
     out: str,
     show: bool,
     dry_run: bool,
+    verbose: bool,
     as_json: bool,
     **over: Any,
 ) -> int:
@@ -125,7 +134,7 @@ def command(
         click.echo(to_toml(full.plan, exact=True), nl=False)
         return 0
     line = again(name, given if not machines else {**given, "hosts": hosts}, options)
-    verdicts = carry_out(full, Path(out), line, quiet=as_json, hosts=machines)
+    verdicts = carry_out(full, Path(out), line, quiet=as_json, hosts=machines, verbose=verbose)
     if as_json:
         click.echo(json.dumps(plain(verdicts)))
     else:

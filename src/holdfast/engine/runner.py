@@ -38,10 +38,12 @@ def carry_out(
     quiet: bool = False,
     hosts: Mapping[str, Json] | None = None,
     until_violation: bool = False,
+    verbose: bool = False,
 ) -> Judged:
     """Run a complete plan, judge and report it; returns the judged run, also if the driver died.
 
     quiet             print neither the verdict nor what is found while the run goes on
+    verbose           print the tables too
     until_violation   end the workload when a promise was seen to be violated
 
     A run that the environment aborted ends with that error's code, unless the rows recorded until
@@ -76,7 +78,7 @@ def carry_out(
         verdicts = replace(verdicts, exit_code=failed)
     report = report_run(run, verdicts)
     if not quiet:
-        show_verdict(verdicts, report)
+        show_verdict(verdicts, report, verbose=verbose)
     return replace(verdicts, report=report)
 
 
@@ -95,8 +97,8 @@ def _say_if_blind(manifest: Manifest) -> None:
     click.echo(f"note: --until-violation has no effect: {why}", err=True)
 
 
-def show_verdict(verdicts: Judged, report: str) -> None:
-    """Print the verdict on standard output."""
+def show_verdict(verdicts: Judged, report: str, *, verbose: bool = False) -> None:
+    """Print the verdict on standard output; verbose: with its tables."""
     from holdfast.reports.outputs.terminal import render
 
     violated = any(row.verdict is Verdict.VIOLATED for row in verdicts.verdicts)
@@ -105,7 +107,8 @@ def show_verdict(verdicts: Judged, report: str) -> None:
     why = f"holdfast explain {shlex.quote(str(Path(report).parent))}" if explained else ""
     colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     width = shutil.get_terminal_size((100, 24)).columns
-    click.echo(render(replace(verdicts, report=report), width=width, colour=colour, why=why))
+    shown = replace(verdicts, report=report)
+    click.echo(render(shown, width=width, colour=colour, why=why, verbose=verbose), nl=verbose)
     for host, clock in verdicts.clocks.items():
         click.echo(
             f"clock   {host}: offset {-clock.offset_ns / SECOND:+.6f} s, drift"

@@ -32,7 +32,8 @@ from holdfast.harness.runs.directory import RunDir
 from holdfast.planning import prepare
 from holdfast.pytest.plugin import NOTE
 from holdfast.reports.outputs.gate import commands, headline, words
-from holdfast.reports.run.story import story
+from holdfast.reports.run.story import entries
+from holdfast.reports.run.story import headline as story_headline
 from holdfast.scenarios import staging
 
 PROFILES = {"quick": (2, "5s"), "standard": (5, "10s"), "thorough": (20, "30s")}
@@ -45,6 +46,7 @@ SINGULAR = {
     "runs": "seeds",
 }
 TOLD = 3
+"""Problems, and causes of one, that the text of a failure has."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -166,17 +168,38 @@ class LockCampaign:
 
 
 def _text(troubles: Sequence[Trouble], results: Sequence[Result], folder: Path) -> str:
-    """Text of the failure: outcome, worst problem, command that repeats it."""
-    lines = [headline(troubles, results)]
-    for trouble in [one for one in troubles if one.code != gate.PASSED][:TOLD]:
-        prop = f" {trouble.property}" if trouble.property else ""
-        lines += ["", f"{words(trouble.kind)}: {trouble.cell}:{prop}: {trouble.sentence}"]
-        result = trouble.result
-        if result is None:
+    """Text of the failure: the outcome, each cause once with the run that shows it, and the other
+    problems; then the command that repeats it."""
+    against = [one for one in troubles if one.code != gate.PASSED]
+    lines, causes = [headline(troubles, results)], set[tuple[str, ...]]()
+    runs, more, shown = set[str](), 0, 0
+    for trouble in against:
+        run = trouble.result.run if trouble.result and trouble.code == gate.FAILED else ""
+        if run and run in runs:
             continue
-        if result.run and trouble.code == gate.FAILED:
-            verdicts = stored(RunDir(Path(result.run)))
-            lines += [f"  {sentence}" for sentence in story(verdicts)]
-            lines.append(f"  report: {result.run}/report.html")
-        lines += [line for line in commands(trouble) if line not in lines]
+        text, met = _problem(trouble, run)
+        runs.add(run)
+        if (met and met <= causes) or shown == TOLD:
+            more += 1
+            continue
+        causes |= met
+        shown += 1
+        lines += ["", *text, *(line for line in commands(trouble) if line not in lines)]
+    if more:
+        lines += ["", f"{more} more with these causes, or further problems: see the campaign"]
     return "\n".join([*lines, "", f"campaign: {folder / 'index.html'}"])
+
+
+def _problem(trouble: Trouble, run: str) -> tuple[list[str], set[tuple[str, ...]]]:
+    """One problem in lines, and what tells the causes of its run from those of others; run: its
+    directory if it broke a promise, which has all problems of its causes."""
+    prop = f" {trouble.property}:" if trouble.property else ""
+    if not run:
+        return [f"{words(trouble.kind)}: {trouble.cell}:{prop} {trouble.sentence}"], set()
+    verdicts = stored(RunDir(Path(run)))
+    causes = [one for one in entries(verdicts) if one.cause.broken]
+    met = {(trouble.cell, one.cause.kind, one.cause.cause, *one.cause.under) for one in causes}
+    lines = [f"{words(trouble.kind)}: {trouble.cell}", f"  {story_headline(verdicts)}"]
+    for one in causes[:TOLD]:
+        lines += [f"  cause: {one.sentence}", f"  extent: {one.extent}", f"  do: {one.remedy}"]
+    return [*lines, f"  report: {run}/report.html"], met

@@ -1,0 +1,165 @@
+"""The steps of a cause as clauses: the fault, the calls of the witnesses, what followed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.fault_traits import OPERATIONS, UNKNOWN, Traits
+from holdfast.harness.verdicts.judged import Event, Judged, ObservedFault, Shown, Step
+
+FAULTS = 3
+"""Faults of one cause that are named; of more, their kinds and number."""
+BY_CALLS = ("stale-accepted-write", "expired-owner-write")
+"""Kinds of findings whose witnesses are the steps; of others the sentence of the finding is one,
+with the reason why the lock was held."""
+
+
+class _Names(NamedTuple):
+    """How a run's times and clients are named."""
+
+    run: Judged
+
+    def at(self, t_ns: int) -> str:
+        return f"{(t_ns - self.run.start_ns) / SECOND:.3f} s"
+
+
+def span(ns: int) -> str:
+    """A duration in three digits: "4.00 s", "40.0 ms"."""
+    for unit, name in ((SECOND, "s"), (10**6, "ms")):
+        if ns >= unit:
+            value = ns / unit
+            return f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f} {name}"
+    return f"{ns / 1000:.0f} us"
+
+
+def steps_of(
+    run: Judged,
+    finding: Shown,
+    faults: Sequence[ObservedFault],
+    traits: Mapping[str, Traits],
+) -> tuple[Step, ...]:
+    """The steps of one finding in order of time, with the faults that may explain it."""
+    names = _Names(run)
+    granted = [e for e in finding.witnesses if e.op in ("acquire", "try") and e.status == "ok"]
+    steps = [
+        _fault_step(names, fault, traits.get(fault.do, UNKNOWN), granted)
+        for fault in faults[:FAULTS]
+    ]
+    if len(faults) > FAULTS:
+        more, last = len(faults) - FAULTS, faults[FAULTS - 1]
+        text = f"{more} more fault{'s' if more > 1 else ''} ({_kinds(faults[FAULTS:])})"
+        steps.append(Step(text=text, t_ns=_began_ns(last), fault=faults[FAULTS].id))
+    steps += _calls(names, finding) if finding.kind in BY_CALLS else [_own(finding)]
+    return tuple(sorted(steps, key=lambda one: one.t_ns))
+
+
+def sentence_of(steps: Iterable[Step]) -> str:
+    """The steps as one sentence."""
+    return f"{'; '.join(step.text for step in steps).rstrip('.')}."
+
+
+def _own(finding: Shown) -> Step:
+    return Step(text=finding.sentence.rstrip("."), t_ns=finding.t_ns)
+
+
+def _kinds(faults: Iterable[ObservedFault]) -> str:
+    return ", ".join(dict.fromkeys(fault.do for fault in faults))
+
+
+def _began_ns(fault: ObservedFault) -> int:
+    return fault.from_ns if fault.requested_ns < 0 else fault.requested_ns
+
+
+def _fault_step(
+    names: _Names, fault: ObservedFault, traits: Traits, granted: Sequence[Event]
+) -> Step:
+    nodes = " and ".join(fault.nodes) or fault.target or "the network"
+    began_ns = _began_ns(fault)
+    lasted = f" at {names.at(began_ns)} for {span(fault.to_ns - fault.from_ns)}"
+    # A later renewal cannot have been sent while its client was stopped.
+    owner = next((one for one in granted if [one.node] == list(fault.nodes)), None)
+    leases = _leases(fault, owner)
+    if traits.stops or traits.stops_amid_send:
+        text = f"{nodes} {_was(fault)} stopped ({fault.do}){lasted}{leases}"
+    elif traits.shifts_clocks:
+        text = f"{_clock(fault, nodes)} ({fault.do}) at {names.at(began_ns)}{_after(fault, owner)}"
+    elif traits.kills or traits.kills_later:
+        text = f"{nodes} {_was(fault)} killed ({fault.do}) at {names.at(began_ns)}"
+    elif traits.cuts:
+        text = f"{nodes} {_was(fault)} cut off ({fault.do}){lasted}{leases}"
+    elif traits.operates in OPERATIONS:
+        text = f"{OPERATIONS[traits.operates]} ({fault.do} of {nodes}){lasted}"
+    else:
+        text = f"{fault.do} of {nodes}{lasted}"
+    return Step(text=text, t_ns=began_ns, fault=fault.id)
+
+
+def _was(fault: ObservedFault) -> str:
+    return "were" if len(fault.nodes) > 1 else "was"
+
+
+def _leases(fault: ObservedFault, owner: Event | None) -> str:
+    """That a fault outlasted its owner's lease, with the lease."""
+    lease_ns = owner.arg if owner is not None and isinstance(owner.arg, int) else 0
+    if not 0 < lease_ns <= fault.to_ns - fault.from_ns:
+        return ""
+    return f", longer than its lease of {span(lease_ns)}"
+
+
+def _clock(fault: ObservedFault, nodes: str) -> str:
+    moved = fault.evidence.get("offset_ns")
+    sizes = (
+        {value for value in moved.values() if isinstance(value, int)}
+        if isinstance(moved, Mapping)
+        else set[int]()
+    )
+    if len(sizes) != 1:
+        return f"the clock of {nodes} was changed"
+    ns = sizes.pop()
+    return f"the clock of {nodes} was set {span(abs(ns))} {'ahead' if ns > 0 else 'back'}"
+
+
+def _after(fault: ObservedFault, owner: Event | None) -> str:
+    """How long after a grant a clock was seen to be changed."""
+    if owner is None or not owner.t_ret_ns or fault.from_ns < owner.t_ret_ns:
+        return ""
+    return f", {span(fault.from_ns - owner.t_ret_ns)} after the grant of {owner.node}"
+
+
+def _calls(names: _Names, finding: Shown) -> list[Step]:
+    """The witnesses as clauses; a request that the resource logged is named once, as it has it."""
+    served = {event.attempt for event in finding.witnesses if event.op.startswith("served")}
+    steps = []
+    for event in finding.witnesses:
+        request = event.op in ("write", "read") and event.attempt in served
+        if not event.attempt > 0 or request:
+            continue
+        text, t_ns = _clause(names, event, finding)
+        steps.append(Step(text=text, t_ns=t_ns, row=event.row))
+    return steps
+
+
+def _clause(names: _Names, event: Event, finding: Shown) -> tuple[str, int]:
+    # A row of the resource's log may name the resource as its node; the attempt is the owner's.
+    node = names.run.nodes.get(str(event.attempt >> 32), event.node)
+    owner = node if event.token < 0 else f"{node} (token {event.token})"
+    sent, back_ns = names.at(event.t_inv_ns), event.t_ret_ns or event.t_inv_ns
+    ok = event.status == "ok"
+    match event.op:
+        case "acquire" | "try" if ok:
+            return f"{owner} was granted '{finding.lock}' at {names.at(back_ns)}", back_ns
+        case "renew" | "release":
+            call = "renewal" if event.op == "renew" else "release"
+            return f"{node}'s {call}, sent at {sent}, returned {event.status}", event.t_inv_ns
+        case "lost":
+            return f"{node} was notified at {sent} that it had lost the lock", event.t_inv_ns
+        case "served-write" | "served-read" if event.row != finding.witnesses[-1].row:
+            call = "wrote" if event.op == "served-write" else "read"
+            return f"{node} {call} at {sent}", event.t_inv_ns
+        case "served-write" | "served-read":
+            what = "accepted" if ok else "rejected"
+            return f"the resource {what} {node}'s late write at {sent}", event.t_inv_ns
+        case _:
+            return f"{event.op} of {node} at {sent}: {event.status}", event.t_inv_ns

@@ -1,0 +1,236 @@
+"""The findings of a run by cause.
+
+What shares attempts is one incident, and a fault explains an incident only if it was in effect
+between its first request and its finding.
+"""
+
+from __future__ import annotations
+
+from holdfast.harness.core.clock import MILLISECOND as MS
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.fault_traits import BEFORE
+from holdfast.harness.core.verdict import Severity, Verdict
+from holdfast.harness.verdicts.causes import causes_of
+from holdfast.harness.verdicts.judged import (
+    Cause,
+    Event,
+    Judged,
+    Judgement,
+    ObservedFault,
+    Shown,
+)
+
+LEASE_NS = 2 * SECOND
+
+
+def call(
+    op: str, client: int, n: int, from_ms: float, to_ms: float = 0, status: str = "ok"
+) -> Event:
+    """A call of the n-th attempt of a client."""
+    return Event(
+        row=int(from_ms * 10) + client,
+        op=op,
+        node=f"c{client}",
+        process=client,
+        attempt=(client << 32) + n,
+        t_inv_ns=int(from_ms * MS),
+        t_ret_ns=int((to_ms or from_ms) * MS),
+        status=status,
+        arg=LEASE_NS,
+    )
+
+
+def finding(kind: str, at_ms: float, *events: Event, cause: str = "", rule: str = "") -> Shown:
+    """A finding whose holds are those of its acquires."""
+    return Shown(
+        kind=kind,
+        sentence=f"the {kind} at {at_ms} ms",
+        lock="db",
+        t_ns=int(at_ms * MS),
+        witnesses=events,
+        spans=tuple(
+            (one.t_ret_ns, int(at_ms * MS), one.node, n)
+            for n, one in enumerate(events)
+            if one.op == "acquire"
+        ),
+        cause=cause,
+        certificate={"rule": rule} if rule else None,
+    )
+
+
+def fault(
+    do: str, node: str, from_ms: float, to_ms: float, *, id: str = "f1", effective: bool = True
+) -> ObservedFault:
+    return ObservedFault(
+        id=id,
+        do=do,
+        nodes=(node,),
+        from_ns=int(from_ms * MS),
+        to_ns=int(to_ms * MS),
+        effective=effective,
+    )
+
+
+def causes(
+    faults: tuple[ObservedFault, ...] = (),
+    limits: dict[str, list[Shown]] | None = None,
+    **broken: list[Shown],
+) -> tuple[Cause, ...]:
+    """The causes of a run with these findings, by property; `limits` are not promised."""
+    rows = [
+        Judgement(
+            property=prop.replace("_", "-"),
+            verdict=Verdict.VIOLATED,
+            promised=promised,
+            severity=Severity.HIGH,
+            findings=tuple(several),
+        )
+        for promised, findings in ((True, broken), (False, limits or {}))
+        for prop, several in findings.items()
+    ]
+    run = Judged(
+        run="r", system="s", backend="sim", workload="w", seed=1, verdict=Verdict.VIOLATED,
+        exit_code=1, command="", start_ns=0, stop_ns=0, end_ns=0, servers=("n1", "n2"),
+        verdicts=tuple(rows), faults=faults,
+    )  # fmt: skip
+    return causes_of(run, BEFORE)
+
+
+def late(kind: str, old: Event, *between: Event, at_ms: float, rule: str = "") -> Shown:
+    """A late write of the owner `old`."""
+    client, n = old.process, old.attempt & 0xFFFFFFFF
+    served = call("served-write", client, n, at_ms)
+    return finding(kind, at_ms, old, *between, call("write", client, n, at_ms - 1), served,
+                   rule=f"{kind}/{rule}")  # fmt: skip
+
+
+OLD, NEW = call("acquire", 2, 1, 900, 1000), call("acquire", 5, 1, 2000, 3000)
+PAUSE = fault("pause", "c2", 1100, 5100)
+
+
+def test_one_write_that_violates_two_properties_is_one_entry_with_fault_and_effect() -> None:
+    admitted = call("served-write", 5, 1, 3100)
+    stale = late("stale-accepted-write", OLD, NEW, admitted, at_ms=5200, rule="tokens")
+    expired = late("expired-owner-write", OLD, at_ms=5200, rule="passed")
+    (one,) = causes((PAUSE,), {"no-stale-write": [stale], "no-expired-write": [expired]})
+    assert (one.times, one.under, one.faults, one.broken) == (1, ("pause",), ("f1",), False)
+    assert one.findings == {"no-stale-write": (0,), "no-expired-write": (0,)}
+    assert one.sentence == (
+        "c2 was granted 'db' at 1.000 s; c2 was stopped (pause) at 1.100 s for 4.00 s, longer than"
+        " its lease of 2.00 s; c5 was granted 'db' at 3.000 s; c5 wrote at 3.100 s;"
+        " the resource accepted c2's late write at 5.200 s."
+    )
+
+
+def test_a_fault_that_took_no_effect_or_came_later_or_struck_another_client_explains_nothing() -> (
+    None
+):
+    stale = late("expired-owner-write", OLD, at_ms=5200, rule="lease")
+    for other in (
+        fault("pause", "c2", 1100, 5100, effective=False),
+        fault("pause", "c2", 5300, 5400),
+        fault("pause", "c4", 1100, 5100),
+    ):
+        (one,) = causes((other,), {"no-expired-write": [stale]})
+        assert (one.under, one.faults, one.without) == ((), (), 1)
+        assert "stopped" not in one.sentence
+
+
+def test_what_follows_from_two_holds_is_counted_with_them_and_a_paused_owner_is_not() -> None:
+    grant = finding("double-grant", 3000, OLD, call("renew", 2, 1, 3500), NEW)
+    token = finding("token-repeated", 3000, OLD, NEW)
+    stale = late("stale-accepted-write", OLD, NEW, at_ms=5200, rule="tokens")
+    of_lock = {"mutual_exclusion": [grant], "token_order": [token]}
+    (one,) = causes((), {"no-stale-write": [stale]}, **of_lock)
+    assert one.kind == "double-grant" and one.times == 1
+    assert set(one.findings) == {"mutual-exclusion", "token-order", "no-stale-write"}
+    first, second = causes((PAUSE,), {"no-stale-write": [stale]}, **of_lock)
+    assert (first.kind, second.kind) == ("double-grant", "stale-accepted-write")
+    assert (first.broken, second.broken) == (True, False)
+
+
+def test_an_owner_that_knew_of_its_loss_is_late_by_itself() -> None:
+    grant = finding("double-grant", 3000, OLD, call("renew", 2, 1, 3500), NEW)
+    for rule, entries in (("told", 2), ("released", 2), ("lease", 1)):
+        expired = late("expired-owner-write", OLD, at_ms=5200, rule=rule)
+        got = causes((), {"no-expired-write": [expired]}, mutual_exclusion=[grant])
+        assert len(got) == entries, rule
+
+
+def test_a_release_of_anothers_hold_is_the_cause_of_the_whole_chain_of_overlaps() -> None:
+    third, fourth = call("acquire", 1, 1, 3200, 3300), call("acquire", 4, 1, 3200, 3400)
+    release = call("release", 2, 1, 5150)
+    maybe = finding("broken-lease", 3000, OLD, release, NEW, cause="late-release")
+    freed = finding("double-grant", 3300, OLD, release, NEW, third, cause="foreign-release")
+    # No attempt in common with those before it, and its first owner was granted while they held.
+    rest = finding("double-grant", 3400, call("acquire", 3, 1, 3100, 3200), fourth)
+    own = finding("foreign-release", 5150, OLD, NEW, release)
+    (one,) = causes((PAUSE,), mutual_exclusion=[maybe, freed, rest], ownership=[own])
+    assert (one.kind, one.cause, one.times) == ("double-grant", "foreign-release", 1)
+    assert one.sentence.startswith("c2 was stopped (pause) at 1.100 s")
+    # Long after the lock came to rest the same kind of finding is no part of the chain.
+    apart = finding(
+        "double-grant", 9400, call("acquire", 3, 2, 9000, 9100), call("acquire", 4, 2, 9000, 9200)
+    )
+    (joint,) = causes((), mutual_exclusion=[maybe, freed, apart], ownership=[own])
+    assert joint.times == 1 and joint.findings["mutual-exclusion"] == (0, 1, 2)
+    # Such a release that no grant followed is the same defect.
+    alone = call("acquire", 2, 7, 9000, 9100), call("acquire", 4, 7, 9200, 9300)
+    other = finding("foreign-release", 9400, *alone, call("release", 2, 7, 9400))
+    notice = finding("wrong-reason", 9450, alone[1], call("lost", 4, 7, 9450))
+    (whole,) = causes(
+        (PAUSE,), mutual_exclusion=[maybe, freed, rest], ownership=[own, other], loss=[notice]
+    )
+    assert whole.times == 2 and whole.findings["loss"] == (0,)
+
+
+def test_two_faults_that_both_may_explain_it_are_both_named_once() -> None:
+    grant = finding("broken-lease", 3000, OLD, NEW)
+    clock = ObservedFault(
+        id="f2", do="clock", nodes=("n1",), requested_ns=1010 * MS, from_ns=1048 * MS,
+        to_ns=4 * SECOND, effective=True, evidence={"offset_ns": {"n1": 5 * SECOND}},
+    )  # fmt: skip
+    (one,) = causes((fault("kill", "n2", 1200, 1300), clock), mutual_exclusion=[grant])
+    assert set(one.under) == {"kill", "clock"} and set(one.faults) == {"f1", "f2"}
+    assert one.sentence == (
+        "the clock of n1 was set 5.00 s ahead (clock) at 1.010 s; n2 was killed (kill) at 1.200 s;"
+        " the broken-lease at 3000 ms."
+    )
+
+
+def test_incidents_that_need_different_faults_are_different_causes_and_as_few_as_explain_all() -> (
+    None
+):
+    first = finding("broken-lease", 3000, OLD, NEW)
+    later = call("acquire", 2, 2, 8000, 8100), call("acquire", 5, 2, 8000, 8500)
+    second = finding("broken-lease", 8500, *later)
+    clock, kill = fault("clock", "n1", 1100, 1200), fault("kill", "n2", 8200, 8300, id="f2")
+    both = causes((clock, kill), mutual_exclusion=[first, second])
+    assert [(one.under, one.times) for one in both] == [(("clock",), 1), (("kill",), 1)]
+    again = fault("clock", "n1", 8150, 8200, id="f3")
+    (one,) = causes((clock, kill, again), mutual_exclusion=[first, second])
+    assert (one.under, one.faults, one.times) == (("clock",), ("f1", "f3"), 2)
+
+
+def test_what_also_happens_without_a_fault_needs_none() -> None:
+    first = finding("broken-lease", 3000, OLD, NEW)
+    later = call("acquire", 2, 2, 8000, 8100), call("acquire", 5, 2, 8000, 8500)
+    faults = (fault("clock", "n1", 1100, 1200),)
+    got = causes(faults, mutual_exclusion=[first, finding("broken-lease", 8500, *later)])
+    assert [(one.under, one.times, one.without) for one in got] == [((), 2, 1)]
+    assert "clock" not in got[0].sentence
+
+
+def test_promises_come_first_and_then_what_others_can_follow_from() -> None:
+    stuck = finding("deadlock", 1000, call("acquire", 1, 1, 500))
+    false = finding("false-answer", 900, call("query", 1, 2, 800))
+    grant = finding("double-grant", 3000, OLD, NEW)
+    hung = finding("hung-request", 100, call("acquire", 4, 4, 50))
+    got = causes((), {"no-hung-request": [hung]}, deadlock_freedom=[stuck],
+                 truthful_queries=[false], mutual_exclusion=[grant])  # fmt: skip
+    kinds = [one.kind for one in got]
+    assert kinds == ["double-grant", "false-answer", "deadlock", "hung-request"]
+
+
+def test_a_run_without_a_violation_has_no_cause() -> None:
+    assert causes() == ()
