@@ -221,6 +221,18 @@ SPECIMENS = (
     _of("write-after-notice", NOTICE, "0a? 0a+1 0L 0w? 0w+ 0w? 0w+"),
     _of("lost-without-notice/time", NOTICE, "0a? 0a+7 1a?@19 1a+8@20 0r?@30 0r!"),
     _of("lost-without-notice/tokens", NOTICE, "0a? 1a? 0a+7/1 1a+8@20 0r?@40 0r!"),
+    _of(
+        "silent-reacquire/time",
+        NOTICE,
+        "0a?/1 0a+7/1 1a? 1a+8 1r? 1r+ 0n?@20 0n+ 0r?@30 0r+",
+        **NOBODY,
+    ),
+    _of(
+        "silent-reacquire/tokens",
+        NOTICE,
+        "0a?/1 1a? 0a+7/1 1a+8 1r? 1r+ 0c?@20 0c+ 0r?@30 0r+",
+        **NOBODY,
+    ),
     _of("wrong-reason/revoked", NOTICE, "0a? 0a+7 0L@20", reason="revoked", **TIMES),
     _of("wrong-reason/unlocked", NOTICE, "0a? 0a+7 9f? 9f+7 0L", reason="expired", **TIMES),
     _of("wrong-reason/released", NOTICE, "0a? 0a+7 0L@20", reason="released", **TIMES),
