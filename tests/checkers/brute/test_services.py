@@ -128,7 +128,7 @@ def test_who_is_said_to_have_regained_a_lost_lock_did(draws: Draws) -> None:
     the rows alone decide, and never against what the service did."""
     seen: Counter[str] = Counter()
     for kind in (ANEW, replace(ANEW, tokens=False), replace(ANEW, release="always", slip=3)):
-        for seed in range(draws(300)):
+        for seed in range(draws(1_500)):
             crowd = crowd_of(seed, kind)
             told = crowd.case()
             for finding in loss_notice.check(told).findings:
