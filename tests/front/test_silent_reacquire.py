@@ -59,6 +59,7 @@ SERVER = """\
             return True
         return False
 """
+ROW = "loss-notice/silent-reacquire/clients"
 NOTICE = ', "loss-notice": "any"'
 
 
@@ -106,6 +107,9 @@ def test_what_was_never_promised_is_a_risk(tmp_path: Path) -> None:
     assert run.judgement["exit_code"] != 1
 
 
-def test_one_that_refuses_is_not_accused(tmp_path: Path) -> None:
+def test_one_that_refuses_holds_where_it_could_have_taken_the_lock_again(tmp_path: Path) -> None:
     for seed in (3, 4):
-        assert "silent-reacquire" not in kinds(paused(tmp_path, RENEW, NOTICE, seed))
+        run = paused(tmp_path, RENEW, NOTICE, seed)
+        assert run.verdicts["loss-notice"] == hf.Verdict.HOLDS and not kinds(run)
+        seen = {one.row: one.count for one in run.opportunities["loss-notice"]["pause"]}
+        assert seen[ROW] > 0, seed
