@@ -22,7 +22,7 @@ from holdfast.harness.core.verdict import Seen
 
 
 def regained(case: Case, windows: Sequence[Window]) -> Seen:
-    """First renewals after a loss that were answered while nobody else can have held the lock.
+    """First renewals after a loss that were answered while no other client can have held the lock.
 
     A run without one stages nothing: it is judged by what else it shows of notices.
     """

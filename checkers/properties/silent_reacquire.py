@@ -2,7 +2,7 @@
 
 Another client was certainly granted the lock after the owner, the owner's lease by all answers
 before was over, and yet the service confirmed the old hold afterwards. Nothing tells the owner that
-somebody else was there in between.
+another client was there in between.
 
 Not judged: a lock whose ok renewals are declared to prove an unbroken hold (there it is a
 `foreign-renewal`, of ownership); an owner that asked for the lock again itself before the answer;

@@ -261,10 +261,10 @@ class Whole(Plain):
 
 
 def test_a_class_declares_by_its_parameters_what_it_can_do() -> None:
-    assert abilities_of(Plain) == () and abilities_of(Half) == ()
-    assert abilities_of(Whole) == ("shared", "permits", "reentry")
-    assert half_declared(Plain) == half_declared(Whole) == []
-    assert half_declared(Half) == [
+    assert abilities_of(Plain.acquire) == () and abilities_of(Half.acquire) == ()
+    assert abilities_of(Whole.acquire) == ("shared", "permits", "reentry")
+    assert half_declared(Plain.acquire) == half_declared(Whole.acquire) == []
+    assert half_declared(Half.acquire) == [
         "acquire takes permits without limit: permits needs all of permits, limit"
     ]
 

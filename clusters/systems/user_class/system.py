@@ -94,7 +94,7 @@ class OwnSystem:
         if missing:
             problems.append(f"missing {' and '.join(missing)}")
         problems += misspelt(made)
-        problems += half_declared(made)
+        problems += half_declared(made.acquire) if "acquire" not in missing else []
         if self.server_of and (self.nodes or self.ports):
             problems.append(
                 f"server = {self.server_of!r} names a built-in system, which has its own nodes and"
@@ -121,7 +121,7 @@ class OwnSystem:
 
     def abilities(self, options: Mapping[str, str]) -> Sequence[str]:
         """What its `acquire` takes beyond lock, owner and lease."""
-        return abilities_of(self._made)
+        return abilities_of(self._made.acquire)
 
     def option_names(self) -> Sequence[str]:
         """The options that the class declares."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
 
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.operations import PLAIN, Mode, Terms
@@ -21,15 +20,15 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
 """Ability -> the parameters of `acquire`, and keys of a request line, that it needs."""
 
 
-def abilities_of(made: type[object]) -> tuple[str, ...]:
-    """The abilities that a class declares."""
-    taken = _parameters(getattr(made, "acquire", None))
+def abilities_of(acquire: Callable[..., object]) -> tuple[str, ...]:
+    """The abilities that a class declares by its `acquire`."""
+    taken = _parameters(acquire)
     return tuple(name for name, needs in PARAMETERS.items() if set(needs) <= taken)
 
 
-def half_declared(made: type[object]) -> list[str]:
+def half_declared(acquire: Callable[..., object]) -> list[str]:
     """One line for each ability of which `acquire` takes some parameters only."""
-    taken = _parameters(getattr(made, "acquire", None))
+    taken = _parameters(acquire)
     return [
         f"acquire takes {' and '.join(sorted(set(needs) & taken))} without"
         f" {' and '.join(sorted(set(needs) - taken))}: {name} needs all of {', '.join(needs)}"
@@ -49,11 +48,12 @@ def named(terms: Terms) -> dict[str, Json]:
     }
 
 
-def read(asked: Mapping[str, Any]) -> Terms:
+def read(asked: Mapping[str, object]) -> Terms:
     """The terms of a request line, as `named` wrote them; PLAIN without any."""
     mode = Mode.SHARED if asked.get("mode") == "shared" else Mode.EXCLUSIVE
     if "limit" in asked:
-        return Terms(mode=Mode.PERMITS, permits=asked["permits"], limit=asked["limit"])
+        permits, limit = (int(str(asked[name])) for name in ("permits", "limit"))
+        return Terms(mode=Mode.PERMITS, permits=permits, limit=limit)
     return replace(PLAIN, mode=mode, reenter=bool(asked.get("reenter")))
 
 
@@ -63,8 +63,8 @@ def accepted(method: Callable[..., object], terms: Terms) -> dict[str, Json]:
     return {name: value for name, value in named(terms).items() if name in taken}
 
 
-def _parameters(method: object) -> set[str]:
+def _parameters(method: Callable[..., object]) -> set[str]:
     try:
-        return set(inspect.signature(method).parameters)  # type: ignore[arg-type]
+        return set(inspect.signature(method).parameters)
     except (TypeError, ValueError):
         return set()
