@@ -20,6 +20,8 @@ KINDS = frozenset(
         # The end of a hold: a renewal may be lost, or an entry of the same owner.
         "expired-owner-write",
         "write-after-notice",
+        # An acquire of the same owner in between, or a notice.
+        "silent-reacquire",
         # That no client could hold a lock, or was in the way.
         "deadlock",
         "livelock",

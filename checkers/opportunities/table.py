@@ -10,6 +10,7 @@ from functools import partial
 from holdfast.checkers.opportunities.fault_classes import FaultClass
 from holdfast.checkers.opportunities.meanwhile import meanwhile
 from holdfast.checkers.opportunities.outlived import outlived
+from holdfast.checkers.opportunities.regained import regained
 from holdfast.checkers.opportunities.renumbered import renumbered
 from holdfast.checkers.opportunities.row import OpportunityRow
 from holdfast.checkers.opportunities.strokes import (
@@ -232,6 +233,18 @@ ROWS: Sequence[OpportunityRow] = (
             what="the clocks of the servers that decide",
         ),
         change=AHEAD,
+    ),
+    OpportunityRow(
+        id="loss-notice/silent-reacquire/clients",
+        property="loss-notice",
+        faults=FaultClass.OTHER,
+        defect="renews a lost lock by taking it again",
+        sentence="an owner had lost its lock to another while a fault kept it away, and its renewal"
+        " was answered while the lock was free again",
+        twin="redis --set library=npm:redis-semaphore",
+        look=regained,
+        change=PlanChange(target="holder", fault_leases=3, every_leases=5, least_leases=20),
+        bounds=("lease",),
     ),
 )
 """Every row is looked at where a kind of its class was asked for."""

@@ -3,7 +3,8 @@
 Claims: a client acted as owner for longer than the promised time, in a part of the run without
     faults, after its lock had certainly passed to another and after all that bound the service had
     expired; or the notification of a service that promises true reasons gave a reason that cannot
-    be the cause; or the client continued to write after it had been notified
+    be the cause; or the client continued to write after it had been notified; or a renewal or check
+    of a hold that had certainly passed to another was answered as if it had gone on
 Assumes: that a client is reachable while no fault affects its node or a server and neither it nor
     its host is starved of CPU; that a fault on a server, or a cut connection, is over one recovery
     time after it was healed
@@ -34,6 +35,8 @@ from holdfast.checkers.holds.overlaps import reach, slack
 from holdfast.checkers.holds.succession import succession_of
 from holdfast.checkers.properties.loss_reason import told as told_reasons
 from holdfast.checkers.properties.loss_reason import wrong_reasons
+from holdfast.checkers.properties.silent_reacquire import finding as silent_finding
+from holdfast.checkers.properties.silent_reacquire import notified_ns, reacquired
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
@@ -90,9 +93,12 @@ def check(case: Case) -> PropertyVerdict:
         return conclude(case, PROPERTY, (), (), met)
     lost = losses(case)
     findings, notes = list(wrong_reasons(case)), list[Finding]()
+    again = _taken_again(case, limit_ns)
+    findings += again.values()
     for loss in lost:
         calm_ns = _calm_from(case, loss, limit_ns)
-        if calm_ns >= 0:
+        # That the service confirmed the hold says more than that no notice came.
+        if calm_ns >= 0 and loss.attempt.id not in again:
             findings.append(_finding(case, loss, calm_ns, limit_ns))
     late = writes_after_notice(case)
     shown = [_wrote_on(case, told, writes) for told, writes in late if len(writes) > 1]
@@ -124,6 +130,22 @@ def losses(case: Case) -> tuple[Loss, ...]:
                 known = found.setdefault(attempt.id, loss)
                 found[attempt.id] = min(known, loss, key=lambda one: one.lost_ns)
     return tuple(loss for loss in found.values() if loss.lost_ns < loss.claimed_ns)
+
+
+def _taken_again(case: Case, limit_ns: int) -> dict[int, Finding]:
+    """A finding per attempt that had lost its lock when the service confirmed its hold, unless its
+    owner was notified after all or could not be: a notice may follow the answer."""
+    findings: dict[int, Finding] = {}
+    seen: dict[int, int] | None = None
+    for one in reacquired(case):
+        seen = seen or _last_seen(case)
+        back_ns = int(column(case, "t_ret")[one.row])
+        seen_ns = min(seen[one.attempt.process], notified_ns(case, one.attempt))
+        loss = Loss(attempt=one.attempt, other=one.other, lost_ns=back_ns, claimed_ns=seen_ns)
+        calm_ns = _calm_from(case, loss, limit_ns)
+        if calm_ns >= 0:
+            findings[one.attempt.id] = silent_finding(case, one, seen_ns, calm_ns, limit_ns)
+    return findings
 
 
 def _by_process(seen_ns: dict[int, int], process: Ints) -> Ints:

@@ -42,6 +42,8 @@ class OwnLock(System, Protocol):
 
     def option_names(self) -> Sequence[str]: ...
 
+    def abilities(self, options: Mapping[str, str]) -> Sequence[str]: ...
+
 
 class LockOnServers(OnServers):
     """A System: the servers of a built-in one, the client and the promises of the user."""
@@ -68,6 +70,11 @@ class LockOnServers(OnServers):
             slip_ns=max(mine.slip_ns, base.slip_ns),
             recovery_ns=max(mine.recovery_ns, base.recovery_ns),
         )
+
+    def abilities(self, options: Mapping[str, str]) -> Sequence[str]:
+        """Those of the user's client: whatever the servers can, only it can be asked for."""
+        own = self.lock.option_names()
+        return self.lock.abilities({k: v for k, v in options.items() if k in own})
 
     def _rest(self, options: Mapping[str, str]) -> dict[str, str]:
         own = self.lock.option_names()

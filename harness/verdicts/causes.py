@@ -39,7 +39,13 @@ MECHANISMS: Mapping[str, tuple[str, ...]] = {
         "token-inversion",
     ),
     "foreign": FOREIGN,
-    "notice": ("lost-without-notice", "wrong-reason", "late-notice", "write-after-notice"),
+    "notice": (
+        "lost-without-notice",
+        "silent-reacquire",
+        "wrong-reason",
+        "late-notice",
+        "write-after-notice",
+    ),
     "rejection": ("false-rejection",),
     "work": ("lost-update", "job-done-twice", "job-never-done"),
     WAIT: (

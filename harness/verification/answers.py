@@ -17,7 +17,7 @@ from holdfast.harness.verification.derived import (
     RENEW,
     covered,
 )
-from holdfast.harness.verification.recorded_rows import SERVED
+from holdfast.harness.verification.recorded_rows import CLOSED, LOST, SERVED
 
 UNKNOWN = (INVOKED, INFO)
 MOST_NAMED = 64
@@ -46,6 +46,7 @@ class Answers:
                 "_most_ahead", "_told_over", "_newest", "_called_changed", "_followers",
                 "_anew", "_several_tokens", "_passed", "_ahead", "_lost_by", "_claimed_until",
                 "_notice_within", "_reachable_from", "_truthful_reasons", "_reason", "_unlocks",
+                "_asked_once", "_leased_before", "_unnotified_until",
                 "_lone_token", "_taken_again", "_releases", "_ends_by", "_leased",
             )
         } | {
@@ -260,13 +261,61 @@ class Answers:
 
     def _claimed_until(self, a: Row) -> int:
         """Until when its client acted as owner: at most until the client's last row."""
+        return min(self.run.end(a.at), self._last_seen()[a.process])
+
+    def _last_seen(self) -> Mapping[int, int]:
+        """Per process the latest time in its rows."""
         if self._seen is None:
             self._seen, rows = {}, self.rows
             columns = zip(rows.f, rows.process, rows.t_inv, rows.t_ret, strict=True)
             for f, process, inv, ret in columns:
                 if f and f not in SERVED:
                     self._seen[process] = max(self._seen.get(process, 0), inv, ret)
-        return min(self.run.end(a.at), self._seen[a.process])
+        return self._seen
+
+    # A lost lock that a renewal or check took again.
+
+    def _asked_once(self, a: Row, row: Row) -> bool:
+        """Whether its process cannot have been granted the lock again by another acquire, up to the
+        answer of a row: no lock of a subtree is judged."""
+        rows = self.rows
+        if self._in_tree(a):
+            return False
+        for at in self.run.asks().get(a.key, ()):
+            if at == a.at or rows.process[at] != a.process:
+                continue
+            if rows.status[at] in UNKNOWN and rows.t_inv[at] <= row.t_ret:
+                return False
+            again = rows.status[at] == OK and rows.t_ret[at] >= a.t_inv
+            if again and rows.t_inv[at] <= row.t_ret:
+                return False
+        return True
+
+    def _leased_before(self, a: Row, row: Row) -> int:
+        """The latest end of its lease by its grant and the renewals that were sent before a row."""
+        rows, longest = self.rows, self.run.longest
+        ends = [a.t_ret + longest(a.res)]
+        for r in self.run.following(a.at):
+            if rows.f[r] != RENEW or r == row.at or rows.t_inv[r] > row.t_inv:
+                continue
+            if rows.status[r] == OK:
+                ends.append(rows.t_ret[r] + longest(rows.res[r]))
+            elif rows.status[r] in UNKNOWN:
+                ends.append(rows.t_inv[r] + longest(rows.arg[r]))
+        return max(ends)
+
+    def _unnotified_until(self, a: Row) -> int:
+        """The last sign of life of its client before a notice of its loss and before its death."""
+        rows, run = self.rows, self.run
+        ends = [self._last_seen()[a.process]]
+        for r in run.following(a.at):
+            if rows.f[r] in (LOST, CLOSED):
+                ends.append(rows.t_inv[r])
+            elif rows.f[r] == RENEW and rows.status[r] == NOT_OWNER:
+                ends.append(rows.t_ret[r])
+        ends += [rows.t_inv[r] for r in run.closed(a.process) if rows.t_inv[r] >= a.t_inv]
+        node = rows.nodes.get(a.process, "")
+        return min([*ends, *(t_ns for t_ns in run.kills(node) if t_ns >= a.t_inv)])
 
     def _notice_within(self) -> int:
         return int(self.run.promises["notice_ns"] or self.run.lease_ns)

@@ -173,6 +173,39 @@ LIVENESS |= in_order(
         assumes=("bound",),
     ),
 )
+LIVENESS |= in_order(
+    "silent-reacquire",
+    "a",
+    "other",
+    Rule(
+        kinds=("silent-reacquire",),
+        lock="a",
+        roles={**known("a", "other"), "row": ("renew|check", OK)},
+        where=(
+            *knows("a", "other"),
+            "a.status == 2",
+            "bound == 'lease'",
+            "conflict(a, other)",
+            "row.attempt == a.attempt",
+            "row.process == a.process",
+            "not renewals_prove(a)",
+            "asked_once(a, row)",
+        ),
+        values={
+            "leased": "leased_before(a, row)",
+            "seen": "unnotified_until(a)",
+            "limit": "notice_within()",
+            "calm": "reachable_from(a, row.t_ret, limit)",
+        },
+        facts=(
+            "other_known.t_ret + slack < row.t_inv",
+            "leased + slack < row.t_inv",
+            "0 < limit",
+            "calm + limit < seen",
+        ),
+        assumes=("bound",),
+    ),
+)
 _NOTICE = ("truthful_reasons()", "notice.attempt == a.attempt", "knows(a, a_known)")
 _TOLD = {"notice": ("lost", OK), **known("a")}
 _REASONS: tuple[tuple[str, _Roles, str, dict[str, str], tuple[str, ...]], ...] = (

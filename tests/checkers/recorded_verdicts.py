@@ -42,7 +42,14 @@ from tests.checkers.correct_services.kinds import SERVICES
 from tests.checkers.correct_services.world import Faults
 from tests.checkers.small_histories import small
 from tests.checkers.test_grid import claims, variants
-from tests.checkers.test_near_misses import claimed, forged, later, of_every_rule, specimens
+from tests.checkers.test_near_misses import (
+    claimed,
+    forged,
+    later,
+    of_rules_drawn_from,
+    of_rules_since,
+    specimens,
+)
 
 Ordering = Callable[[Case], legal_orders.Order]
 ORDERED = legal_orders.ordered
@@ -62,7 +69,8 @@ def groups() -> dict[str, list[tuple[str, Case]]]:
     def add(name: str, prop: str, cases: Iterable[Case]) -> None:
         found[name] = [(prop, one) for one in cases]
 
-    for n, (prop, one) in enumerate((*of_every_rule(), *specimens())):
+    violations = (*of_rules_drawn_from(), *specimens(), *of_rules_since())
+    for n, (prop, one) in enumerate(violations):
         chance = random.Random(f"corpus {n} {prop}")
         add(f"{prop} {n}", prop, [one, *variants(one, chance, VARIANTS, CHANGES)])
     for n in range(SMALL):

@@ -163,3 +163,93 @@ def test_workloads_that_ignore_notices_are_those_that_never_ask_between_two_writ
         if "ctx.lost(" in source:
             asks.add(name)
     assert asks - {"manual-recovery"} == set(catalogue.WORKLOADS) - loss_notice.IGNORES_NOTICES
+
+
+# A lost lock that a renewal took again.
+
+WEAK = {"renew_proves": False}
+AGAIN = "0a?/1 0a+7/1 1a?@19 1a+8@20 1r?@21 1r+@22 "
+"""c0's lease is over by 2 s; c1 had the lock from 20 s to 22 s."""
+
+
+def test_a_renewal_that_takes_a_lost_lock_again_convicts() -> None:
+    verdict = judged(AGAIN + "0n?@23 0n+@24 0r?@30 0r+", promises=WEAK)
+    (finding,) = verdict.findings
+    assert (finding.kind, finding.witnesses) == ("silent-reacquire", (0, 1, 3))
+    assert finding.sentence == (
+        "c0 lost 'db' to c1, which had been granted it by 20.000 s; c0's renewal, sent at 23.000 s,"
+        " returned ok as if it had held the lock all along, and no notice followed within 3.000 s"
+    )
+
+
+def test_a_check_that_confirms_a_lost_hold_convicts() -> None:
+    verdict = judged(AGAIN + "0c?@23 0c+@24 0r?@30 0r+", promises=WEAK)
+    assert [finding.kind for finding in verdict.findings] == ["silent-reacquire"]
+
+
+def test_a_lock_taken_again_while_another_is_not_known_to_have_had_it_is_no_loss() -> None:
+    """A renewal takes a lock anew that nobody asked for since; or whose other acquire is unknown,
+    or began before the first was granted and has no later token."""
+    for text in (
+        "0a?/1 0a+7/1 0n?@23 0n+@24 0r?@30 0r+",
+        "0a?/1 0a+7/1 1a?@19 1a~@20 0n?@23 0n+@24 0r?@30 0r+",
+        "1a?/1 0a?/1 0a+7/1 1a+6/1 1r? 1r+ 0n?@23 0n+@24 0r?@30 0r+",
+    ):
+        assert not judged(text, promises=WEAK).findings, text
+
+
+def test_who_may_have_asked_for_the_lock_again_was_not_deceived() -> None:
+    """Its own later acquire, granted or of unknown outcome, is not over when the answer comes."""
+    for own in ("0a?@22.1 0a+9@22.5", "0a?@22.1 0a~@22.5", "0a?@22.1"):
+        told = AGAIN + own + " 0.1n?@23 0.1n+@24 0.1r?@25 0.1r+@26 0.1d?@31 0.1d+"
+        assert not judged(told, promises=WEAK).findings, own
+    # Refused: it holds nothing by it. Sent after the answer: that comes too late to excuse it.
+    for own in ("0a?@22.1 0a-@22.5", "0a?@24.1 0a+9@24.5"):
+        told = AGAIN + own + " 0.1n?@23 0.1n+@24 0.1r?@25 0.1r+@26 0.1d?@31 0.1d+"
+        assert [f.kind for f in judged(told, promises=WEAK).findings] == ["silent-reacquire"], own
+
+
+def test_two_locks_are_two() -> None:
+    """Another's grant, or an own acquire, of a second lock says nothing about the first."""
+    other = "0a?:a/1 0a+7:a/1 1a?:b@19 1a+8:b@20 1r?:b@21 1r+:b@22 0n?:a@23 0n+:a@24 0r?:a@30 0r+:a"
+    assert not judged(other, promises=WEAK).findings
+    own = (
+        "0a?:a/1 0a+7:a/1 1a?:a@19 1a+8:a@20 1r?:a@21 1r+:a@22 0a?:b@22.1 0a+9:b@22.5"
+        " 0.1n?:a@23 0.1n+:a@24 0.1r?:a@30 0.1r+:a"
+    )
+    assert "silent-reacquire" in [f.kind for f in judged(own, promises=WEAK).findings]
+
+
+def test_an_answer_that_clocks_may_have_put_before_the_loss_is_none() -> None:
+    """c1's grant is known by 20 s, by a clock that may be off by so much."""
+    for error, convicted in ((1.4, True), (1.6, False)):
+        told = judged(
+            AGAIN + "0n?@23 0n+@24 0r?@30 0r+", promises=WEAK, error_ns=int(error * SECOND)
+        )
+        kinds = [finding.kind for finding in told.findings]
+        assert ("silent-reacquire" in kinds) == convicted, error
+
+
+def test_a_renewal_inside_the_lease_is_a_matter_of_exclusion() -> None:
+    inside = "0a?/30 0a+7/30 1a?@19 1a+8@20 1r?@21 1r+@22 0n?@23 0n+@24 0r?@30 0r+"
+    assert "silent-reacquire" not in [f.kind for f in judged(inside, promises=WEAK).findings]
+
+
+def test_a_notice_may_follow_the_answer() -> None:
+    """Within 3 s from the answer; and who cannot be reached is not notified."""
+    taken = AGAIN + "0n?@23 0n+@24 "
+    for text in (taken + "0L@26 0d?@40 0d+", taken + "0n?@25 0n!@26 0d?@40 0d+"):
+        told = judged(text, promises=WEAK)
+        assert [f.kind for f in told.findings] == ["lost-without-notice"], text
+    # Nothing is known of the client after this.
+    silent = judged(taken + "0r?@26 0r+@26.5", promises=WEAK)
+    assert "silent-reacquire" not in [f.kind for f in silent.findings]
+    away = judged(taken + "0r?@30 0r+", promises=WEAK, windows=(window("pause", "c0", 24, 29),))
+    assert "silent-reacquire" not in [f.kind for f in away.findings]
+    late = judged(taken + "0L@28 0d?@40 0d+", promises=WEAK)
+    assert [f.kind for f in late.findings] == ["silent-reacquire"]
+
+
+def test_where_an_ok_renewal_proves_the_hold_it_is_a_matter_of_ownership() -> None:
+    told = judged(AGAIN + "0n?@23 0n+@24 0r?@30 0r+")
+    assert "silent-reacquire" not in [f.kind for f in told.findings]

@@ -158,6 +158,11 @@ FOUND: dict[str, tuple[str, str, dict[str, Any]]] = {
         "0a? 0a+7 1a?@19 1a+8@20 0w?@28 0w~@28.5",
         {},
     ),
+    "a lost lock that a renewal took again": (
+        "loss-notice",
+        "0a?/1 0a+7/1 1a?@19 1a+8@20 1r? 1r+ 0n? 0n+ 0r?@30 0r+",
+        {"promises": {"renew_proves": False}},
+    ),
     "a late notice of a grant": (
         "grant-notice",
         "0a? 0a+7 1a? 1Q 0r? 0r+ 2q? 2q+8=0@7 1a+8@11",

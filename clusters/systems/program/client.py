@@ -19,11 +19,12 @@ from pathlib import Path
 from typing import NoReturn
 
 from holdfast.clusters.systems.program import command_line, protocol
+from holdfast.clusters.systems.user_class.terms import PARAMETERS, named
 from holdfast.harness.client import resource_replies
 from holdfast.harness.client.resource_replies import PORT, Reply, Resource
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.json_value import Json
-from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
+from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status, Terms
 from holdfast.harness.core.ports import ClientSetup
 from holdfast.harness.core.waiting import cancel_until_done
 from holdfast.harness.recording.error_lines import first_error
@@ -88,6 +89,19 @@ class ProgramClient:
         op = "acquire" if wait_ns else "try"
         return await self._ask(op, lock, attempt, wait_ns=wait_ns, ttl_ns=ttl_ns)
 
+    async def acquire_on(
+        self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, terms: Terms
+    ) -> Answer:
+        """The same on terms: with the keys of the abilities that the table lists."""
+        self._attempts.add(attempt)
+        op, able = (
+            "acquire" if wait_ns else "try",
+            json.loads(self._setup.options.get("abilities", "[]")),
+        )
+        keys = {key for ability in able for key in PARAMETERS[ability]}
+        told = {key: value for key, value in named(terms).items() if key in keys}
+        return await self._ask(op, lock, attempt, wait_ns=wait_ns, ttl_ns=ttl_ns, terms=told)
+
     async def renew(self, grant: Grant, *, ttl_ns: int) -> Answer:
         """Renew the lease."""
         return await self._ask("renew", grant.lock, grant.attempt, wait_ns=0, ttl_ns=ttl_ns)
@@ -108,9 +122,20 @@ class ProgramClient:
             self._process.kill()
         await cancel_until_done(*self._tasks)
 
-    async def _ask(self, op: str, lock: str, attempt: int, *, wait_ns: int, ttl_ns: int) -> Answer:
+    async def _ask(
+        self,
+        op: str,
+        lock: str,
+        attempt: int,
+        *,
+        wait_ns: int,
+        ttl_ns: int,
+        terms: Mapping[str, Json] | None = None,
+    ) -> Answer:
         number = next(self._ids)
-        line = protocol.question(number, op, lock, attempt, wait_ns=wait_ns, lease_ns=ttl_ns)
+        line = protocol.question(
+            number, op, lock, attempt, wait_ns=wait_ns, lease_ns=ttl_ns, terms=terms
+        )
         answer = await self._answer(number, line, wait_ns)
         if answer is None:
             return Answer(outcome=Status.INFO, error=LATE)

@@ -1,9 +1,11 @@
 """The line protocol of client programs: requests, responses and events.
 
 One JSON object per line. Request: id, op (acquire, try, renew, release), lock, attempt, lease_ms
-and timeout_ms (-1: no bound). Response: id, outcome, and token or error. Event: event (lost or
-waiting), lock, attempt, and a reason. With `sender=program` also: op send, with the resource's
-address, its port, and the line to send to it; the response has the line that came back.
+and timeout_ms (-1: no bound); of an acquire or try on terms also those (mode, permits, limit,
+reenter), of a program whose table lists the ability. Response: id, outcome, and token or error.
+Event: event (lost or waiting), lock, attempt, and a reason. With `sender=program` also: op send,
+with the resource's address, its port, and the line to send to it; the response has the line that
+came back.
 """
 
 from __future__ import annotations
@@ -43,9 +45,16 @@ class Event:
 
 
 def question(
-    number: int, op: str, lock: str, attempt: int, *, wait_ns: int, lease_ns: int
+    number: int,
+    op: str,
+    lock: str,
+    attempt: int,
+    *,
+    wait_ns: int,
+    lease_ns: int,
+    terms: Mapping[str, Json] | None = None,
 ) -> bytes:
-    """One request line."""
+    """One request line. terms: further keys of it."""
     asked = {
         "id": number,
         "op": op,
@@ -53,6 +62,7 @@ def question(
         "attempt": attempt,
         "timeout_ms": wait_ns // MILLISECOND if wait_ns > 0 else wait_ns,
         "lease_ms": lease_ns // MILLISECOND,
+        **(terms or {}),
     }
     return json.dumps(asked).encode() + b"\n"
 

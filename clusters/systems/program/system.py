@@ -57,9 +57,13 @@ class ProgramSystem:
             evidence=f"the client program {' '.join(self.argv(options))}",
         )
 
+    def abilities(self, options: Mapping[str, str]) -> Sequence[str]:
+        """Those that the table lists; the program gets their keys with each acquire."""
+        return tuple(self._table.get("abilities", ()))
+
     def option_names(self) -> Sequence[str]:
         """The options that it reads: without a table also the declarations of a lock."""
-        names = ("client", "sender", "argv", "folder")
+        names = ("client", "sender", "argv", "folder", "abilities")
         return names if self._table else (*names, *CHOICES)
 
     def argv(self, options: Mapping[str, str]) -> list[str]:

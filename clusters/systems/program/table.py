@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 
 from holdfast.clusters.systems.program.command_line import blanks, split
 from holdfast.clusters.systems.user_class.system import CHOICES
+from holdfast.clusters.systems.user_class.terms import PARAMETERS
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.verdict import PROPERTIES
 
@@ -109,6 +110,14 @@ def _one_of(name: str) -> Callable[[object], str]:
     )
 
 
+def _abilities(value: object) -> str:
+    listed = value if isinstance(value, list) else [value]
+    unknown = [name for name in listed if name not in PARAMETERS]
+    if unknown or not isinstance(value, list):
+        return f"expected a list of abilities: {', '.join(PARAMETERS)}"
+    return ""
+
+
 def _flag(value: object) -> str:
     return "" if isinstance(value, bool) else "expected true or false"
 
@@ -131,6 +140,7 @@ KEYS: Mapping[str, Callable[[object], str]] = {
     "order": _one_of("order"),
     "purpose": _one_of("purpose"),
     "proves": _flag,
+    "abilities": _abilities,
 }
 """Key -> check of its value: the error, "" for none."""
 

@@ -12,9 +12,10 @@ from functools import partial
 from typing import Any
 
 from holdfast.clusters.systems.polling import HELD, Poller
+from holdfast.clusters.systems.user_class.terms import accepted
 from holdfast.harness.core.clock import MILLISECOND, SECOND, now_ns
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.operations import Answer, Grant, Mode, Status
+from holdfast.harness.core.operations import PLAIN, Answer, Grant, Mode, Status, Terms
 from holdfast.harness.core.ports import ClientSetup
 
 POLL_NS = (5 * MILLISECOND, 25 * MILLISECOND)
@@ -30,6 +31,7 @@ class OwnClient:
         self._setup = setup
         self._lock: Any = None
         self._poller = Poller(setup, "own polls", POLL_NS)
+        self._terms: dict[int, Terms] = {}
 
     def open(self) -> None:
         """Create the object. An error ends the run: nothing can be tested."""
@@ -37,9 +39,21 @@ class OwnClient:
 
     def acquire(self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, mode: Mode) -> Answer:
         """Call until it is granted or the wait is over; once if the class itself waits."""
-        ask = partial(self._lock.acquire, lock, str(attempt), ttl_ns / SECOND)
+        asked = {"attempt": attempt, "ttl_ns": ttl_ns, "wait_ns": wait_ns}
+        return self.acquire_on(lock, **asked, terms=PLAIN)
+
+    def acquire_on(
+        self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, terms: Terms
+    ) -> Answer:
+        """The same on terms, those that `acquire` takes by name."""
+        if terms is not PLAIN:
+            self._terms[attempt] = terms
+        more = accepted(self._lock.acquire, terms)
+        ask = partial(self._lock.acquire, lock, str(attempt), ttl_ns / SECOND, **more)
         if getattr(self._made, "waits", False):
-            return granted(ask(None if wait_ns < 0 else wait_ns / SECOND), ttl_ns)
+            # The timeout is the fourth argument, wherever the terms are.
+            wait_s = None if wait_ns < 0 else wait_ns / SECOND
+            return granted(ask(wait_s), ttl_ns)
         return self._poller.until(lock, attempt, wait_ns, lambda: granted(ask(), ttl_ns))
 
     def renew(self, grant: Grant, *, ttl_ns: int) -> Answer:
@@ -47,12 +61,14 @@ class OwnClient:
         renew = getattr(self._lock, "renew", None)
         if renew is None:
             return Answer(outcome=Status.FAIL, error="this lock has no renew")
-        done = renew(grant.lock, str(grant.attempt), ttl_ns / SECOND)
+        more = accepted(renew, self._terms.get(grant.attempt, PLAIN))
+        done = renew(grant.lock, str(grant.attempt), ttl_ns / SECOND, **more)
         return Answer(outcome=Status.OK if done else Status.NOT_OWNER, ttl_ns=ttl_ns)
 
     def release(self, grant: Grant) -> Answer:
         """Release it."""
-        done = self._lock.release(grant.lock, str(grant.attempt))
+        more = accepted(self._lock.release, self._terms.get(grant.attempt, PLAIN))
+        done = self._lock.release(grant.lock, str(grant.attempt), **more)
         return Answer(outcome=Status.OK if done else Status.NOT_OWNER)
 
     def close(self) -> None:

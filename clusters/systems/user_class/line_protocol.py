@@ -14,9 +14,10 @@ from typing import Any
 
 from holdfast.clusters.systems.user_class.client import OwnClient
 from holdfast.clusters.systems.user_class.client import __getattr__ as factory_of
+from holdfast.clusters.systems.user_class.terms import read
 from holdfast.harness.core.clock import MILLISECOND
 from holdfast.harness.core.json_value import Json
-from holdfast.harness.core.operations import NO_TOKEN, Answer, Grant, Mode, Status
+from holdfast.harness.core.operations import NO_TOKEN, Answer, Grant, Status
 from holdfast.harness.core.ports import ClientSetup
 
 
@@ -30,9 +31,8 @@ def _answer(client: OwnClient, ask: Mapping[str, Any]) -> Answer:
             return client.release(grant)
         case _:
             wait_ns = ask["timeout_ms"] * MILLISECOND
-            return client.acquire(
-                lock, attempt=attempt, ttl_ns=ttl_ns, wait_ns=wait_ns, mode=Mode.EXCLUSIVE
-            )
+            asked = {"attempt": attempt, "ttl_ns": ttl_ns, "wait_ns": wait_ns}
+            return client.acquire_on(lock, **asked, terms=read(ask))
 
 
 def main(name: str, servers: str, options: str) -> None:

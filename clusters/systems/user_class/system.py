@@ -18,6 +18,7 @@ from typing import Any
 from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.presets import LEASE
 from holdfast.clusters.systems.user_class.attributes import misspelt
+from holdfast.clusters.systems.user_class.terms import abilities_of, half_declared
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
@@ -93,6 +94,7 @@ class OwnSystem:
         if missing:
             problems.append(f"missing {' and '.join(missing)}")
         problems += misspelt(made)
+        problems += half_declared(made.acquire) if "acquire" not in missing else []
         if self.server_of and (self.nodes or self.ports):
             problems.append(
                 f"server = {self.server_of!r} names a built-in system, which has its own nodes and"
@@ -116,6 +118,10 @@ class OwnSystem:
             *problems,
             *(f"promises: unknown property {p!r}" for p in promises if p not in PROPERTIES),
         ]
+
+    def abilities(self, options: Mapping[str, str]) -> Sequence[str]:
+        """What its `acquire` takes beyond lock, owner and lease."""
+        return abilities_of(self._made.acquire)
 
     def option_names(self) -> Sequence[str]:
         """The options that the class declares."""

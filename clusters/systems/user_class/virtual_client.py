@@ -13,8 +13,9 @@ from typing import Any
 from holdfast.clusters.backends.sim.forbidden_calls import ForbiddenCall, watched
 from holdfast.clusters.systems.polling import Poller
 from holdfast.clusters.systems.user_class.client import POLL_NS, granted, made_with, takes_clock
+from holdfast.clusters.systems.user_class.terms import accepted
 from holdfast.harness.core.clock import SECOND
-from holdfast.harness.core.operations import Answer, Grant, Mode, Status
+from holdfast.harness.core.operations import PLAIN, Answer, Grant, Mode, Status, Terms
 from holdfast.harness.core.ports import ClientSetup
 
 
@@ -28,6 +29,7 @@ class VirtualOwnClient:
         assert setup.clock is not None
         self._clock = setup.clock
         self._poller = Poller(setup, "own polls", POLL_NS)
+        self._terms: dict[int, Terms] = {}
 
     def _now(self) -> float:
         """The same for all clients: the state that they share has one clock."""
@@ -41,7 +43,17 @@ class VirtualOwnClient:
         self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, mode: Mode
     ) -> Answer:
         """Ask until it is granted or the wait is over."""
-        ask = partial(self._lock.acquire, lock, str(attempt), ttl_ns / SECOND)
+        asked = {"attempt": attempt, "ttl_ns": ttl_ns, "wait_ns": wait_ns}
+        return await self.acquire_on(lock, **asked, terms=PLAIN)
+
+    async def acquire_on(
+        self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, terms: Terms
+    ) -> Answer:
+        """The same on terms, those that `acquire` takes by name."""
+        if terms is not PLAIN:
+            self._terms[attempt] = terms
+        more = accepted(self._lock.acquire, terms)
+        ask = partial(self._lock.acquire, lock, str(attempt), ttl_ns / SECOND, **more)
 
         async def poll() -> Answer:
             return granted(_inside(ask), ttl_ns)
@@ -53,12 +65,14 @@ class VirtualOwnClient:
         renew = getattr(self._lock, "renew", None)
         if renew is None:
             return Answer(outcome=Status.FAIL, error="this lock has no renew")
-        done = _inside(partial(renew, grant.lock, str(grant.attempt), ttl_ns / SECOND))
+        more = accepted(renew, self._terms.get(grant.attempt, PLAIN))
+        done = _inside(partial(renew, grant.lock, str(grant.attempt), ttl_ns / SECOND, **more))
         return Answer(outcome=Status.OK if done else Status.NOT_OWNER, ttl_ns=ttl_ns)
 
     async def release(self, grant: Grant) -> Answer:
         """Give it back."""
-        done = _inside(partial(self._lock.release, grant.lock, str(grant.attempt)))
+        more = accepted(self._lock.release, self._terms.get(grant.attempt, PLAIN))
+        done = _inside(partial(self._lock.release, grant.lock, str(grant.attempt), **more))
         return Answer(outcome=Status.OK if done else Status.NOT_OWNER)
 
     async def close(self) -> None:

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from holdfast.clusters.systems.program import command_line, protocol
 from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.json_value import Json
 
 ANSWER_S = 5.0
 QUIET_S = 0.3
@@ -52,10 +53,12 @@ class Trial:
         self._hearing.start()
         threading.Thread(target=self._read, daemon=True).start()
 
-    def ask(self, op: str, lock: str, attempt: int, wait_ns: int = 0) -> str:
+    def ask(self, op: str, lock: str, attempt: int, wait_ns: int = 0, **terms: Json) -> str:
         """The outcome of one request. Raises _Stop if the client cannot respond any more."""
         number = len(self._asked) + 1
-        line = protocol.question(number, op, lock, attempt, wait_ns=wait_ns, lease_ns=LEASE_NS)
+        line = protocol.question(
+            number, op, lock, attempt, wait_ns=wait_ns, lease_ns=LEASE_NS, terms=terms
+        )
         return str(self._said(number, line, wait_ns)["outcome"])
 
     def send(self, address: str, port: int, line: str) -> Mapping[str, object]:
@@ -174,11 +177,16 @@ def tried(client: str, servers: str, *, sends: bool = False) -> list[str]:
 
 
 def tried_argv(
-    argv: Sequence[str], environment: Mapping[str, str], *, sends: bool = False
+    argv: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    sends: bool = False,
+    abilities: Sequence[str] = (),
 ) -> list[str]:
     """The same for a complete command line; `environment` is added to ours.
 
     sends: whether it has to send requests to the protected resource too (op send).
+    abilities: what it is declared to do beyond a plain lock; each is tried.
     """
     lock = f"holdfast-doctor-{os.getpid()}-{time.time_ns()}"
     trial = Trial(argv, environment)
@@ -188,6 +196,9 @@ def tried_argv(
             trial.faults.append(wrong)
         for wrong in _sending(trial) if sends else ():
             trial.faults.append(wrong)
+        for ability in abilities:
+            for wrong in ABILITIES_TRIED[ability](trial, f"{lock}-{ability}"):
+                trial.faults.append(wrong)
         trial.listen(QUIET_S)
         trial.leave()
     except _Stop:
@@ -220,6 +231,51 @@ def _script(trial: Trial, lock: str) -> Iterator[str]:
         yield "acquire after the release was not granted: the release had no effect; free the lock"
     elif trial.ask("release", lock, second) != "ok":
         yield "release by the second holder did not return ok; free the lock and return ok"
+
+
+def _shared(trial: Trial, lock: str) -> Iterator[str]:
+    """Two readers, and a writer that has to wait for both; a reader that has to wait for it."""
+    for reader in (11, 12):
+        if trial.ask("acquire", lock, reader, SECOND, mode="shared") != "ok":
+            yield "a shared acquire beside readers only was not granted; readers hold together"
+    if trial.ask("try", lock, 13, mode="exclusive") == "ok":
+        yield "an exclusive try returned ok while readers hold; expected fail"
+    for reader in (11, 12):
+        if trial.ask("release", lock, reader) != "ok":
+            yield "release by a reader did not return ok; free its part and return ok"
+    if trial.ask("acquire", lock, 14, SECOND, mode="exclusive") != "ok":
+        yield "an exclusive acquire after the release of all readers was not granted"
+    elif trial.ask("try", lock, 15, mode="shared") == "ok":
+        yield "a shared try returned ok while a writer holds; expected fail"
+    trial.ask("release", lock, 14)
+
+
+def _permits(trial: Trial, lock: str) -> Iterator[str]:
+    """Both permits of two, a third that has to wait, and one that is given back."""
+    for holder in (21, 22):
+        if trial.ask("acquire", lock, holder, SECOND, permits=1, limit=2) != "ok":
+            yield "an acquire of a free permit was not granted: 1 of 2"
+    if trial.ask("try", lock, 23, permits=1, limit=2) == "ok":
+        yield "a try returned ok while all permits are held: 3 of 2; expected fail"
+    if trial.ask("release", lock, 21) != "ok":
+        yield "release of a permit did not return ok; free it and return ok"
+    if trial.ask("acquire", lock, 24, SECOND, permits=1, limit=2) != "ok":
+        yield "an acquire after the release of a permit was not granted"
+    for holder in (22, 24):
+        trial.ask("release", lock, holder)
+
+
+def _reentry(trial: Trial, lock: str) -> Iterator[str]:
+    """The holder comes in again, by another attempt."""
+    for entry in (31, 32):
+        if trial.ask("acquire", lock, entry, SECOND, reenter=True) != "ok":
+            yield f"entry {entry - 30} of one client was not granted; a holder may come in again"
+    for entry in (32, 31):
+        if trial.ask("release", lock, entry) != "ok":
+            yield "release of an entry did not return ok; end that entry and return ok"
+
+
+ABILITIES_TRIED = {"shared": _shared, "permits": _permits, "reentry": _reentry}
 
 
 def _sending(trial: Trial) -> Iterator[str]:

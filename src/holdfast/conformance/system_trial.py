@@ -23,7 +23,7 @@ from holdfast.clusters.systems.program.system import ProgramSystem
 from holdfast.conformance import client_conformance
 from holdfast.harness.core.errors import EnvironmentFailed, UsageError
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.ports import Node, Place, Prechecked, System
+from holdfast.harness.core.ports import Able, Node, Place, Prechecked, System
 from holdfast.harness.core.user_imports import module_of
 from holdfast.harness.plans.plan import OWN, lock_and_servers
 from holdfast.harness.runs.directory import RunDir
@@ -69,13 +69,14 @@ def tried(system: str, servers: str | None) -> list[str]:
         elif nodes:
             running.enter_context(_serving(made, nodes, folder, environment))
         lock = lock_of(made)
+        able = lock.abilities({}) if isinstance(lock, Able) else ()
         if isinstance(lock, ProgramSystem):
             argv = _program(given, nodes)
-            return client_conformance.tried_argv(argv, {})
+            return client_conformance.tried_argv(argv, {}, abilities=able)
         name = f"{module_of(path)}.{lock_and_servers(system)[0].rpartition(':')[2]}"
         places = ",".join(f"{node.name}={node.address}" for node in nodes)
         argv = (sys.executable, "-S", "-P", "-m", SPOKEN, name, places, json.dumps({}))
-        return client_conformance.tried_argv(argv, environment)
+        return client_conformance.tried_argv(argv, environment, abilities=able)
 
 
 def _program(given: Mapping[str, str], nodes: Sequence[Node]) -> tuple[str, ...]:

@@ -245,6 +245,11 @@ class Crowd:
 
 def run(seed: int, kind: Kind) -> Case:
     """One run of three clients, with a network as bad as the seed says."""
+    return crowd_of(seed, kind).case()
+
+
+def crowd_of(seed: int, kind: Kind) -> Crowd:
+    """The same, with its service, after the end of the run."""
     rng = random.Random(f"{seed} {kind}")
     network = Network(
         late=rng.choice((3, 10, 40)),
@@ -264,4 +269,4 @@ def run(seed: int, kind: Kind) -> Case:
         if kind.bound == "connection":
             crowd.world.at(rng.randrange(STOP), partial(crowd.cut, victim))
     crowd.world.run(STOP + 100)
-    return crowd.case()
+    return crowd

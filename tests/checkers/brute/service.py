@@ -86,6 +86,9 @@ class Service:
     ended: set[int] = field(default_factory=set)
     over: set[int] = field(default_factory=set)
     beats: dict[int, int] = field(default_factory=dict)
+    latest: dict[str, int] = field(default_factory=dict)
+    regained: set[int] = field(default_factory=set)
+    """Attempts that a renewal gave a lock which another had held since."""
 
     def acquire(self, ask: Ask, reply: Reply) -> None:
         """Grants a free lock; refuses or queues where it is held."""
@@ -117,6 +120,8 @@ class Service:
         upsert = self.kind.renew == "upsert" and held is None and ask.session not in self.ended
         if mine or upsert:
             token = held.token if held else NO_TOKEN
+            if self.latest.get(ask.lock) != ask.attempt:
+                self.regained.add(ask.attempt)
             self._hold(ask, token, self.world.now)
             reply(self._note(ask, Answer(status=Status.OK, token=token, ttl=ask.ttl)))
         elif self._strikes("revive", 1):
@@ -187,6 +192,7 @@ class Service:
             ends = begun + ask.ttl - self.world.rng.randrange(self.kind.slip + 1)
             if self._strikes("early", 2):
                 ends = begun + ask.ttl // 2
+        self.latest[ask.lock] = ask.attempt
         held = Held(ask=ask, token=token, ends=ends)
         self.held[ask.lock] = held
         if ends < NEVER:

@@ -20,7 +20,7 @@ from holdfast.checkers.properties import (
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Status
 from holdfast.harness.core.verdict import PropertyVerdict, Verdict
-from tests.checkers.brute.clients import run
+from tests.checkers.brute.clients import crowd_of, run
 from tests.checkers.brute.service import Kind
 from tests.draws import Draws
 
@@ -67,6 +67,8 @@ MUTANTS = {
     "anyone": (LEASE, "ownership"),
     "silent": (LEASE, "loss-notice"),
 }
+ANEW = Kind(bound="lease", renew="upsert", fault="silent")
+"""Its renewals take any free lock again, and nobody is notified."""
 
 
 def accusations(kind: Kind, seeds: range) -> Counter[str]:
@@ -119,3 +121,19 @@ def test_a_mutant_is_caught(fault: str) -> None:
     kind, prop = MUTANTS[fault]
     found = accusations(replace(kind, fault=fault), range(60))
     assert found[prop] >= 6, found
+
+
+def test_who_is_said_to_have_regained_a_lost_lock_did(draws: Draws) -> None:
+    """Of services that renew whatever is free; without tokens too, and where a release says little:
+    the rows alone decide, and never against what the service did."""
+    seen: Counter[str] = Counter()
+    for kind in (ANEW, replace(ANEW, tokens=False), replace(ANEW, release="always", slip=3)):
+        for seed in range(draws(1_500)):
+            crowd = crowd_of(seed, kind)
+            told = crowd.case()
+            for finding in loss_notice.check(told).findings:
+                seen[finding.kind] += 1
+                if finding.kind == "silent-reacquire":
+                    attempt = int(told.history.rows["attempt"][finding.witnesses[0]])
+                    assert attempt in crowd.service.regained, f"seed {seed}: {finding.sentence}"
+    assert min(seen["silent-reacquire"], seen["lost-without-notice"]) >= 10, seen

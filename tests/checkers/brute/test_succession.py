@@ -19,7 +19,7 @@ from holdfast.checkers.holds.token_order import inversions
 from holdfast.checkers.properties import loss_notice, ownership
 from holdfast.harness.core.case import Case, Window
 from holdfast.harness.core.fault_traits import BEFORE
-from holdfast.harness.core.operations import NO_TOKEN, Status
+from holdfast.harness.core.operations import NO_TOKEN, Op, Status
 from tests.checkers.brute.clients import run
 from tests.checkers.brute.service import Kind
 from tests.checkers.brute.test_timelines import HORIZON, REGIMES, case_of
@@ -163,3 +163,73 @@ def test_the_first_and_the_last_value_of_another_owner_are_those_that_a_walk_fin
         assert tops.first(end, more, owner) == (fit[0] if fit else -1), (values, owners)
         found[bool(fit)] += 1
     assert min(found.values()) > 400, found
+
+
+def confirmed(told: Case, a: Attempt) -> bool:
+    """Whether a renewal of a lost hold returned ok, by a walk over all rows, attempts and ticks,
+    and no notice followed although a stretch of ticks would have been long enough."""
+    rows, limit = told.history.rows, told.promises.notice_ns
+    if a.status is not Status.OK or told.promises.renew_proves:
+        return False
+    ttl = {row: int(rows["res"][row]) for row in a.renewals}
+    for row in sorted(a.renewals, key=lambda n: int(rows["t_inv"][n])):
+        sent, back = int(rows["t_inv"][row]), int(rows["t_ret"][row])
+        if rows["status"][row] != Status.OK:
+            continue
+        lost = [b for b in attempts(told) if b.known_ns < sent and newer(told, a, b)]
+        leases = [a.ret_ns + a.ttl_ns]
+        for other in (r for r in a.renewals if r != row and rows["t_inv"][r] <= sent):
+            answered = rows["status"][other] == Status.OK
+            if answered or rows["status"][other] in (Status.INFO, Status.INVOKED):
+                begun = rows["t_ret"][other] if answered else rows["t_inv"][other]
+                leases.append(int(begun) + ttl[other])
+        slowest = max(leases) + told.promises.slip_ns
+        if not lost or slowest >= sent:
+            continue
+        return not asked_again(told, a, back) and not notified(told, a, back, limit)
+    return False
+
+
+def asked_again(told: Case, a: Attempt, back: int) -> bool:
+    """Whether another acquire of its process may have been granted from its own call on."""
+    own = [
+        b for b in attempts(told) if b.process == a.process and b.key == a.key and b.row != a.row
+    ]
+    granted = [b for b in own if b.status is Status.OK and b.ret_ns >= a.inv_ns]
+    unknown = [b for b in own if b.status in (Status.INFO, Status.INVOKED)]
+    return any(b.inv_ns <= back for b in (*granted, *unknown))
+
+
+def notified(told: Case, a: Attempt, back: int, limit: int) -> bool:
+    """Whether it was, or every stretch of ticks after the answer was too short to be sure."""
+    rows = told.history.rows
+    mine = [row for row in rows if row["process"] == a.process]
+    ends = [int(max(row["t_inv"], row["t_ret"])) for row in mine]
+    until = [max(ends)]
+    for row in mine:
+        if row["f"] in (Op.LOST, Op.CLOSED) and row["attempt"] in (a.id, 0):
+            until += [int(row["t_inv"])] * (row["t_inv"] >= a.inv_ns)
+        if row["f"] == Op.RENEW and row["status"] == Status.NOT_OWNER and row["attempt"] == a.id:
+            until.append(int(row["t_ret"]))
+    killed = [w for w in told.windows if w.traits.kills and a.node in w.nodes]
+    until += [w.from_ns for w in killed if w.from_ns >= a.inv_ns]
+    out = [span for window in told.windows if (span := out_of_reach(told, a, window))]
+    return not any(
+        start + limit < min(until)
+        and all(start >= to or start + limit < begin for begin, to in out)
+        for start in range(back, min(until))
+    )
+
+
+@many(200)
+def test_a_hold_was_regained_exactly_where_a_walk_over_all_rows_shows_it(number: int) -> None:
+    seen = Counter[bool]()
+    for seed in range(number):
+        kind = Kind(bound="lease", renew="upsert", fault="silent", slip=seed % 3)
+        told, rng = run(seed, kind), random.Random(f"again {seed}")
+        told = replace(told, windows=(*told.windows, *drawn_windows(rng)), memo={})
+        silent = [f for f in loss_notice.check(told).findings if f.kind == "silent-reacquire"]
+        accused = {f.witnesses[0] for f in silent}
+        assert accused == {a.row for a in attempts(told) if confirmed(told, a)}, f"seed {seed}"
+        seen[bool(accused)] += 1
+    assert min(seen.values()) >= number // 60, seen

@@ -235,6 +235,16 @@ def lost_without_notice(hand: Hand) -> None:
     hand.call(hand.a, Op.RENEW, Status.NOT_OWNER, attempt=first)
 
 
+def silent_reacquire(hand: Hand) -> None:
+    first = hand.granted(hand.a)
+    hand.step(5 * SECOND)
+    second = hand.granted(hand.b)
+    hand.released(hand.b, second)
+    hand.call(hand.a, Op.RENEW, attempt=first)
+    hand.step(4 * SECOND)
+    hand.call(hand.a, Op.RENEW, attempt=first)
+
+
 def wrong_reason(hand: Hand) -> None:
     first = hand.granted(hand.a)
     hand.step(5 * SECOND)
@@ -414,6 +424,7 @@ PLANTS: dict[str, Plant] = {
     "foreign-release": Plant("queue", "ownership", foreign_release),
     "foreign-renewal": Plant("queue", "ownership", foreign_renewal),
     "lost-without-notice": Plant("queue", "loss-notice", lost_without_notice),
+    "silent-reacquire": Plant("upsert", "loss-notice", silent_reacquire),
     "wrong-reason": Plant("queue", "loss-notice", wrong_reason),
     "write-after-notice": Plant("queue", "loss-notice", write_after_notice),
     "false-rejection": Plant("lease", "no-false-rejection", false_rejection),

@@ -94,7 +94,7 @@ TIMES = {"reasons": True}
 WAITED = "0a? 0a+7 1a? 1Q 2a? 2Q "
 STAYED = "1k? 1k+=0 2k? 2k+=1"
 TWICE = "0a? 0a+7 0a? 0a+7 "
-SPECIMENS = (
+DRAWN_FROM = (
     _of("double-grant", EXCLUSION, "0a? 0a+7 1a? 1a+8 0n? 0n+"),
     _of("broken-lease", EXCLUSION, "0a? 0a+7 1a? 1a+8"),
     _of("double-grant", EXCLUSION, "0a? 0a+7 0a? 0a+8 0.1n? 0.1n+"),
@@ -317,3 +317,20 @@ SPECIMENS = (
     _of("false-entries/fewer", QUERIES, f"{TWICE}0r? 0r+=0 0.1n? 0.1n+"),
     _of("late-grant-notice", "grant-notice", "0a? 0a+7 1a? 1Q 0r? 0r+ 2q? 2q+8=0@7 1a+8@10.5"),
 )
+"""Those that histories of `tests.checkers.chosen_histories` are made of: one more would change
+all of them."""
+MORE = (
+    _of(
+        "silent-reacquire/time",
+        NOTICE,
+        "0a?/1 0a+7/1 1a? 1a+8 1r? 1r+ 0n?@20 0n+ 0r?@30 0r+",
+        **NOBODY,
+    ),
+    _of(
+        "silent-reacquire/tokens",
+        NOTICE,
+        "0a?/1 1a? 0a+7/1 1a+8 1r? 1r+ 0c?@20 0c+ 0r?@30 0r+",
+        **NOBODY,
+    ),
+)
+SPECIMENS = (*DRAWN_FROM, *MORE)
