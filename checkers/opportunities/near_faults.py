@@ -35,19 +35,19 @@ class Where(NamedTuple):
 
     places  finds them
     none    what there was none of, for the nearest miss: "no ... was ..."
-    staged  whether a run contains what they are about at all
+    seldom  a run without any does not contain what they are about, and requires nothing
     """
 
     places: Callable[[Case], Places]
     none: str
-    staged: Callable[[Case], bool] = lambda _: True
+    seldom: bool = False
 
 
 def near_faults(case: Case, windows: Sequence[Window], where: Where) -> Seen:
     """The places near which one of these faults was at work, as findings are attributed."""
     found = _places(case, where)
     kinds = " or ".join(dict.fromkeys(window.do for window in windows))
-    if not where.staged(case):
+    if where.seldom and not len(found.t_ns):
         return Seen(staged=False, nearest=f"{where.none}: 0 in the whole run")
     masks = [near(case, window, found.from_ns, found.t_ns) for window in windows]
     any_near: Bools = np.logical_or.reduce(masks) if masks else np.zeros(0, bool)

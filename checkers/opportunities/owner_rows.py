@@ -15,7 +15,6 @@ from holdfast.checkers.opportunities.checked_owners import (
 from holdfast.checkers.opportunities.fault_classes import FaultClass
 from holdfast.checkers.opportunities.near_faults import Where, near_faults
 from holdfast.checkers.opportunities.row import OpportunityRow
-from holdfast.harness.core.case import Case
 from holdfast.harness.core.verdict import PlanChange, Promises
 
 ALL = ("lease", "session", "connection", "none")
@@ -24,10 +23,6 @@ ALL = ("lease", "session", "connection", "none")
 def _release_says(promises: Promises) -> bool:
     """Whether an ok of a release says that its attempt held the lock."""
     return promises.release_once or promises.release_proves
-
-
-def _renewed_late(case: Case) -> bool:
-    return len(foreign_renewals(case).t_ns) > 0
 
 
 OWNER_ROWS: Sequence[OpportunityRow] = (
@@ -55,7 +50,7 @@ OWNER_ROWS: Sequence[OpportunityRow] = (
         twin="reference:release-by-lock",
         look=partial(
             near_faults,
-            where=Where(foreign_renewals, "no former owner's renewal was answered", _renewed_late),
+            where=Where(foreign_renewals, "no former owner's renewal was answered", seldom=True),
         ),
         change=PlanChange(),
         outlives=True,

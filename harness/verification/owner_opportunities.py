@@ -94,6 +94,7 @@ class Owners:
         if request.f != SERVED[0] or request.attempt != owner.attempt:
             return "its request is no write of the resource's log, or of another attempt"
         late = self._writes.late(owner.at, request.at)
+        late = late or self._writes.after_notice(owner.at, request.at)
         return "" if late else "its owner's hold was not certainly over"
 
     def lost(self, owner: Row, shows: Row) -> str:

@@ -93,6 +93,20 @@ class Writes:
             return False
         return self._conditions.outside(Row(self._rows, at), Row(self._rows, request))
 
+    def after_notice(self, at: int, request: int) -> bool:
+        """Whether a request came after its client had been notified of the loss, by a notice at
+        whose time it sent its release too: alone, that does not order the log."""
+        run, rows = self._run, self._rows
+        mine, t_ns = run.following(at), rows.t_inv[request] - run.error_ns
+        told = [r for r in mine if rows.f[r] == LOST and rows.t_inv[r] == run.end(at)]
+        over = min((rows.t_ret[r] for r in told), default=INF)
+        again = any(
+            rows.f[r] == RENEW and rows.status[r] == OK and rows.t_ret[r] > over for r in mine
+        )
+        if over >= t_ns or again or run.revivable(at, run.promises):
+            return False
+        return self._conditions.outside(Row(rows, at), Row(rows, request))
+
     def outdated(self, at: int, request: int) -> bool:
         """Whether a request came after a newer owner's had been admitted, and is no admission of
         that owner itself; or was refused as one with a smaller token than one admitted before."""

@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 
+from holdfast.catalogue import SYSTEMS
 from holdfast.checkers.opportunities.table import ROWS
-from holdfast.engine import judging, seed_search
+from holdfast.engine import judging, seed_search, swarm
 from holdfast.harness.core.json_value import plain
+from holdfast.harness.core.operations import Op
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.runs.directory import RunDir
 from holdfast.harness.verification.opportunities import (
@@ -215,3 +217,16 @@ def test_verdicts_of_earlier_versions_have_none(kept: tuple[RunDir, dict[str, An
         for one in row["under"].values():
             one.pop("opportunities", None)
     assert verify_run(run.path, old).opportunities == 0
+
+
+def test_a_notice_at_the_moment_of_the_release_ends_a_hold_too() -> None:
+    """A frozen client takes in the notice and sends its release at one time; its last write, sent
+    before, arrives later. The search ends with an error if the second program refuses a witness."""
+    drawn = swarm.draw(37, "chubby", SYSTEMS["chubby"].nodes, {"mutant": "no-lock-delay"})
+    manifest = prepare.manifest(prepare.prepared(drawn), "notice", "")
+    ran = seed_search.in_memory(manifest)
+    rows = ran.case.history.rows
+    lost, releases = rows[rows["f"] == Op.LOST], rows[rows["f"] == Op.RELEASE]
+    assert set(lost["t_inv"].tolist()) & set(releases["t_inv"].tolist())
+    (late,) = (v for v in ran.verdicts.verdicts if v.property == "no-expired-write")
+    assert late.under["freeze"].opportunities[0].count == 1
