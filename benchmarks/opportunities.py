@@ -25,6 +25,7 @@ from holdfast.checkers.opportunities.table import ROWS
 from holdfast.engine.checkers import with_named
 from holdfast.harness.core.case import Case, Window
 from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.fault_traits import Traits
 from holdfast.harness.history.reader import load
 from holdfast.harness.judging.judge import judge_case
 from holdfast.harness.judging.run_case import case_of
@@ -36,7 +37,7 @@ LIMIT = 0.25
 
 def windows(case: Case, faults: int) -> dict[FaultClass, list[Window]]:
     """Faults of one kind of each class: short ones of the leader, all over the run."""
-    kinds = {}
+    kinds: dict[FaultClass, tuple[str, Traits]] = {}
     for name, row in catalogue.NEMESES.items():
         of = fault_class(row.traits)
         if of is not FaultClass.OTHER and not row.traits.on_connections:

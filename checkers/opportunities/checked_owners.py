@@ -6,7 +6,7 @@ write, and a service that does not notify holders of a loss show it only there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -146,9 +146,7 @@ def lost_holds(case: Case) -> Places:
     return _at(case, "shows", every)
 
 
-def _called(
-    case: Case, name: str, pairs: Sequence[tuple[int, int]] | dict[tuple[int, int], None]
-) -> Places:
+def _called(case: Case, name: str, pairs: Iterable[tuple[int, int]]) -> Places:
     """Places where a row of an attempt was sent; pairs of its acquire and that row."""
     inv = column(case, "t_inv")
     return _at(case, name, [(owner, row, int(inv[row])) for owner, row in pairs])

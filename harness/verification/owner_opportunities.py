@@ -80,7 +80,7 @@ class Owners:
             return True
         tell = run.promises["tokens"] == "ordered" and run.promised("token-order")
         later = -1 < rows.token[known] < rows.token[seen]
-        return tell and later and not self.conditions.disorder(a.key)
+        return bool(tell and later and not self.conditions.disorder(a.key))
 
     def stale(self, owner: Row, request: Row) -> str:
         """A request reached the resource after a newer owner had been admitted."""
