@@ -98,7 +98,8 @@ def _latest(case: Case, key: int, name: str) -> Ints:
     """The largest value so far of a column, of the grants of a lock by when they were known."""
     memo: dict[tuple[int, str], Ints] = case.memo.setdefault("largest so far", {})
     if (key, name) not in memo:
-        values: Ints = getattr(table(case), name)[granted(case)[key]]
+        found, entries = table(case), granted(case)[key]
+        values = found.inv[entries] if name == "inv" else found.token[entries]
         memo[key, name] = np.maximum.accumulate(values)
     return memo[key, name]
 
