@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from holdfast.harness.core.fault_traits import Traits
+from holdfast.harness.core.fault_traits import IN_TURN, Traits
 from holdfast.harness.core.ports import Fault, Request, View
 from holdfast.nemesis import options as read
 from holdfast.nemesis.targets import resolve
@@ -33,11 +33,12 @@ def aimed(
     """
     read.read(name, options, {"target": str, **known, **TIMING})
     params = {key: options[key] for key in known if key in options}
+    given = options["target"].split(IN_TURN) if options.get("target") else []
     return [
         Fault(
             id=f"{name}-{n + 1}",
             do=name,
-            target=options.get("target") or usual(n, rng),
+            target=given[n % len(given)] if given else usual(n, rng),
             at_ns=at_ns,
             for_ns=for_ns,
             params=params,

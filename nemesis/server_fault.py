@@ -16,7 +16,7 @@ from holdfast.nemesis.node_fault import Usual, aimed
 from holdfast.nemesis.targets import resolve
 
 NO_SERVERS = re.compile(r"holder|waiter|clients?|resource|probe|c\d+")
-PARTS = re.compile(r"[|+]")
+PARTS = re.compile(r"[|+/]")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

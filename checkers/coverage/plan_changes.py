@@ -11,6 +11,7 @@ CONTENDED = PlanChange(clients=5, locks=1)
 OUTLIVED = PlanChange(
     nemesis="pause",
     target="holder",
+    beside=True,
     fault_leases=1.5,
     every_leases=2.5,
     least_leases=20,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from holdfast.checkers.holds.history_index import column
+from holdfast.checkers.holds.history_index import Bools, Ints, column
 from holdfast.harness.core.case import Case, Window
 from holdfast.harness.core.verdict import CALM, Finding, Seen, Under, Verdict
 
@@ -94,10 +94,19 @@ def at_work(case: Case, finding: Finding) -> str:
     witnesses = np.array(finding.witnesses, np.intp)
     inv = column(case, "t_inv")[witnesses] if len(witnesses) else np.array([finding.t_ns])
     from_ns = min(int(inv.min()), finding.t_ns)
+    times = np.array([from_ns]), np.array([finding.t_ns])
     before = [w for w in case.windows if _acted(w) and w.earliest_ns <= finding.t_ns]
-    lasts_ns = case.promises.recovery_ns + case.lease_ns
-    near = {w.do for w in before if not w.traits.passes or w.to_ns + lasts_ns >= from_ns}
-    return "+".join(sorted(near or {window.do for window in before})) or CALM
+    close = {w.do for w in before if near(case, w, *times).any()}
+    return "+".join(sorted(close or {window.do for window in before})) or CALM
+
+
+def near(case: Case, window: Window, from_ns: Ints, t_ns: Ints) -> Bools:
+    """Which of several events a fault may have contributed to: each was seen at t_ns, and the first
+    of its rows was called at from_ns."""
+    mine = t_ns >= window.earliest_ns
+    if window.traits.passes:
+        mine &= window.to_ns + case.promises.recovery_ns + case.lease_ns >= from_ns
+    return np.asarray(mine)
 
 
 def _acted(window: Window) -> bool:

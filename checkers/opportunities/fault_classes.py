@@ -19,6 +19,8 @@ class FaultClass(StrEnum):
     CLOCK = "clocks"
     """they go on, and the clock by which they may count leases is wrong"""
     OTHER = "other"
+    ANY = "any"
+    """of rows that are the same under every class"""
 
 
 def fault_class(traits: Traits) -> FaultClass:

@@ -7,11 +7,13 @@ too late shows only where the last token was new.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from holdfast.checkers.facts.wording import span
 from holdfast.checkers.holds.attempt_table import table
+from holdfast.checkers.holds.history_index import Indices, Ints
 from holdfast.checkers.holds.leases import INF
 from holdfast.checkers.holds.overlaps import slack
 from holdfast.checkers.opportunities.outlived import Strokes
@@ -32,27 +34,20 @@ def renumbered(
     hits = strokes(case, windows)
     if not hits:
         return unstaged(windows, what)
-    grants, slack_ns = table(case), slack(case)
-    carries = (grants.token != NO_TOKEN) & (grants.known < INF)
+    found, slack_ns = table(case), slack(case)
     count, first, fault = 0, dict[str, int](), ""
     youngest_ns = INF
     for stroke in hits:
-        for entries in grants.by_lock().values():
-            mine = entries[carries[entries]]
-            before = mine[grants.known[mine] + slack_ns < stroke.from_ns]
-            after = mine[grants.inv[mine] > stroke.from_ns + slack_ns]
-            if not len(before):
+        for grants in _tokens(case):
+            last, after = grants.around(stroke.from_ns, slack_ns)
+            if after < 0:
                 continue
-            last = before[np.argmax(grants.known[before])]
-            others = after[grants.process[after] != grants.process[last]]
-            if not len(others):
-                continue
-            age_ns = int(stroke.from_ns - grants.known[last])
+            age_ns = int(stroke.from_ns - found.known[last])
             youngest_ns = min(youngest_ns, age_ns)
             if age_ns >= new_ns:
                 continue
             if not count:
-                first = {"before": int(grants.row[last]), "after": int(grants.row[others[0]])}
+                first = {"before": int(found.row[last]), "after": int(found.row[after])}
                 fault = stroke.window.id
             count += 1
     if count:
@@ -67,3 +62,50 @@ def renumbered(
         nearest=f"no other client was granted a lock with a token after a {kind} that had one"
         f" before it: 0 of {len(hits)}"
     )
+
+
+class _Grants(NamedTuple):
+    """Certain grants of one lock with a token: entries of the table, in order of their calls.
+
+    inv, process  of each
+    known         sorted times at which each was known; by_known: the entries in that order
+    """
+
+    entries: Indices
+    inv: Ints
+    process: Ints
+    known: Ints
+    by_known: Indices
+
+    def around(self, t_ns: int, slack_ns: int) -> tuple[int, int]:
+        """The last one known before a time, and the first of another client asked for after it; -1
+        where there is none."""
+        before = int(np.searchsorted(self.known, t_ns - slack_ns)) - 1
+        if before < 0:
+            return -1, -1
+        last = int(self.by_known[before])
+        owner = int(self.process[np.searchsorted(self.entries, last)])
+        at, step = int(np.searchsorted(self.inv, t_ns + slack_ns, "right")), 64
+        while at < len(self.inv):
+            # Mostly one of the next few is another client's.
+            others = np.flatnonzero(self.process[at : at + step] != owner)
+            if len(others):
+                return last, int(self.entries[at + others[0]])
+            at, step = at + step, 4 * step
+        return last, -1
+
+
+def _tokens(case: Case) -> list[_Grants]:
+    """The grants with a token of each lock; memoised, so that a stroke needs binary searches."""
+    if "numbered grants" not in case.memo:
+        found = table(case)
+        carries = (found.token != NO_TOKEN) & (found.known < INF)
+        made = []
+        for entries in found.by_lock().values():
+            mine = np.sort(entries[carries[entries]])
+            by_known = mine[np.argsort(found.known[mine], kind="stable")]
+            inv = found.inv[mine]
+            made.append(_Grants(mine, inv, found.process[mine], found.known[by_known], by_known))
+        case.memo["numbered grants"] = made
+    known: list[_Grants] = case.memo["numbered grants"]
+    return known

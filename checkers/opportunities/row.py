@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from holdfast.checkers.opportunities.fault_classes import FaultClass
 from holdfast.harness.core.case import Case, Window
-from holdfast.harness.core.verdict import PlanChange, Seen
+from holdfast.harness.core.verdict import PlanChange, Promises, Seen
 
 Look = Callable[[Case, Sequence[Window]], Seen]
 """Counts the opportunities in a case under the windows of one kind of fault that took effect."""
@@ -23,10 +23,12 @@ class OpportunityRow:
     twin      a planted bug that turns these opportunities into findings: "system" or
               "system:mutant"
     look      its pattern
-    change    of a plan without opportunities
+    change    of a plan without opportunities; outlives: it needs owners that go on after their
+              lease has ended
     bounds    what ends a hold (`Promises.bound`) where the defect can exist
     tokens    whether it concerns only locks with ordered tokens
     unsynced  whether only kinds that lose what was not synced can show it
+    promised  whether a lock with these promises can have the defect
     """
 
     id: str
@@ -37,11 +39,14 @@ class OpportunityRow:
     twin: str
     look: Look
     change: PlanChange
+    outlives: bool = False
     bounds: tuple[str, ...] = ("lease", "session", "none")
     tokens: bool = False
     unsynced: bool = False
+    promised: Callable[[Promises], bool] = lambda _: True
 
     def concerns(self, case: Case) -> bool:
         """Whether a lock with these promises can have the defect."""
         ordered = case.promises.tokens == "ordered"
-        return case.promises.bound in self.bounds and (ordered or not self.tokens)
+        may = case.promises.bound in self.bounds and self.promised(case.promises)
+        return may and (ordered or not self.tokens)

@@ -10,6 +10,7 @@ from functools import partial
 from holdfast.checkers.opportunities.fault_classes import FaultClass
 from holdfast.checkers.opportunities.meanwhile import meanwhile
 from holdfast.checkers.opportunities.outlived import outlived
+from holdfast.checkers.opportunities.owner_rows import ALL, OWNER_ROWS
 from holdfast.checkers.opportunities.regained import regained
 from holdfast.checkers.opportunities.renumbered import renumbered
 from holdfast.checkers.opportunities.row import OpportunityRow
@@ -49,8 +50,6 @@ AHEAD = PlanChange(
     target="leader|one", every_leases=3, fault_leases=1.5, least_leases=20, options=HALF_LAZY
 )
 """By default a clock is set ahead by 2.5 leases."""
-ALL = ("lease", "session", "connection", "none")
-
 NEW_NS = SECOND
 """What is written to disk within a second after its acknowledgement (Redis's `everysec`) can be
 lost only while it is new: at a stroke in that second, in half of them on average."""
@@ -246,10 +245,12 @@ ROWS: Sequence[OpportunityRow] = (
         change=PlanChange(target="holder", fault_leases=3, every_leases=5, least_leases=20),
         bounds=("lease",),
     ),
+    *OWNER_ROWS,
 )
 """Every row is looked at where a kind of its class was asked for."""
 
 
 def rows_for(prop: str, faults: FaultClass) -> list[OpportunityRow]:
     """The rows of a property under a class of faults."""
-    return [row for row in ROWS if row.property == prop and row.faults is faults]
+    classes = (faults, FaultClass.ANY)
+    return [row for row in ROWS if row.property == prop and row.faults in classes]

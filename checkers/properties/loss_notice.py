@@ -20,19 +20,18 @@ notice, and so is the end of the session.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from holdfast.checkers.coverage.requirements import NOBODY_NOTIFIED, Exercise, conclude, exercise
 from holdfast.checkers.facts import witnesses
-from holdfast.checkers.facts.reachable import out_of_reach
+from holdfast.checkers.facts.lost_holds import Loss, calm_from, last_seen, losses
 from holdfast.checkers.facts.wording import drawn, known_row, lock_name, name, seconds, span
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import Attempt
-from holdfast.checkers.holds.history_index import Ints, column, rows_of
-from holdfast.checkers.holds.overlaps import reach, slack
-from holdfast.checkers.holds.succession import succession_of
+from holdfast.checkers.holds.history_index import column, rows_of
+from holdfast.checkers.holds.overlaps import reach
 from holdfast.checkers.properties.loss_reason import told as told_reasons
 from holdfast.checkers.properties.loss_reason import wrong_reasons
 from holdfast.checkers.properties.silent_reacquire import finding as silent_finding
@@ -40,7 +39,6 @@ from holdfast.checkers.properties.silent_reacquire import notified_ns, reacquire
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
-from holdfast.harness.history.distinct_values import distinct, placed
 
 PROPERTY = "loss-notice"
 NEEDS = ("losses", "faults")
@@ -73,16 +71,6 @@ IGNORES_NOTICES = frozenset(
 no lock can prevent. Their writes after a notice are noted, not judged."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Loss:
-    """A hold that was lost to another by lost_ns; its client acted as owner until claimed_ns."""
-
-    attempt: Attempt
-    other: Attempt
-    lost_ns: int
-    claimed_ns: int
-
-
 def check(case: Case) -> PropertyVerdict:
     """The verdict, with a finding per holder not notified; UNKNOWN without a time limit."""
     met = exercise(case, needs=NEEDS)
@@ -96,7 +84,7 @@ def check(case: Case) -> PropertyVerdict:
     again = _taken_again(case, limit_ns)
     findings += again.values()
     for loss in lost:
-        calm_ns = _calm_from(case, loss, limit_ns)
+        calm_ns = calm_from(case, loss, limit_ns)
         # That the service confirmed the hold says more than that no notice came.
         if calm_ns >= 0 and loss.attempt.id not in again:
             findings.append(_finding(case, loss, calm_ns, limit_ns))
@@ -112,68 +100,20 @@ def check(case: Case) -> PropertyVerdict:
     return conclude(case, PROPERTY, findings, notes[:MOST_NOTES], met)
 
 
-def losses(case: Case) -> tuple[Loss, ...]:
-    """All holds that were certainly lost while their clients still acted as owners."""
-    far, slack_ns, seen_ns, every = reach(case), slack(case), _last_seen(case), table(case)
-    seen = np.minimum(every.end, _by_process(seen_ns, every.process))
-    found: dict[int, Loss] = {}
-    for key, entries in every.by_lock().items():
-        succession = succession_of(case, key)
-        claims = entries[every.certain[entries]]
-        claims = claims[succession.overtaken(claims, seen[claims])]
-        for attempt in every.pick(claims):
-            claimed_ns = min(attempt.end_ns, seen_ns[attempt.process])
-            other = succession.first(attempt, claimed_ns)
-            if other is not None:
-                lost_ns = max(other.known_ns, far(attempt)) + slack_ns
-                loss = Loss(attempt=attempt, other=other, lost_ns=lost_ns, claimed_ns=claimed_ns)
-                known = found.setdefault(attempt.id, loss)
-                found[attempt.id] = min(known, loss, key=lambda one: one.lost_ns)
-    return tuple(loss for loss in found.values() if loss.lost_ns < loss.claimed_ns)
-
-
 def _taken_again(case: Case, limit_ns: int) -> dict[int, Finding]:
     """A finding per attempt that had lost its lock when the service confirmed its hold, unless its
     owner was notified after all or could not be: a notice may follow the answer."""
     findings: dict[int, Finding] = {}
     seen: dict[int, int] | None = None
     for one in reacquired(case):
-        seen = seen or _last_seen(case)
+        seen = seen or last_seen(case)
         back_ns = int(column(case, "t_ret")[one.row])
         seen_ns = min(seen[one.attempt.process], notified_ns(case, one.attempt))
         loss = Loss(attempt=one.attempt, other=one.other, lost_ns=back_ns, claimed_ns=seen_ns)
-        calm_ns = _calm_from(case, loss, limit_ns)
+        calm_ns = calm_from(case, loss, limit_ns)
         if calm_ns >= 0:
             findings[one.attempt.id] = silent_finding(case, one, seen_ns, calm_ns, limit_ns)
     return findings
-
-
-def _by_process(seen_ns: dict[int, int], process: Ints) -> Ints:
-    names = distinct(process)
-    seen = np.array([seen_ns[name] for name in names.tolist()], np.int64)
-    return seen[np.searchsorted(names, process)]
-
-
-def _last_seen(case: Case) -> dict[int, int]:
-    """The last time at which each process did anything: after that it may no longer exist."""
-    kind = column(case, "f")
-    edges = np.maximum(column(case, "t_inv"), column(case, "t_ret"))
-    edges = np.where((kind == Op.SERVED_READ) | (kind == Op.SERVED_WRITE), -1, edges)
-    processes, place = placed(column(case, "process"))
-    last = np.full(len(processes), -1)
-    np.maximum.at(last, place, edges)
-    known = last >= 0
-    return dict(zip(processes[known].tolist(), last[known].tolist(), strict=True))
-
-
-def _calm_from(case: Case, loss: Loss, limit_ns: int) -> int:
-    """Where limit_ns begin in which the client was reachable and not notified; -1: nowhere."""
-    from_ns = loss.lost_ns
-    for start_ns, end_ns in out_of_reach(case, loss.attempt.node):
-        if from_ns + limit_ns < start_ns:
-            break
-        from_ns = max(from_ns, end_ns)
-    return from_ns if from_ns + limit_ns < loss.claimed_ns else -1
 
 
 def _finding(case: Case, loss: Loss, calm_ns: int, limit_ns: int) -> Finding:

@@ -14,6 +14,8 @@ from holdfast.harness.core.json_value import Json
 
 NOT_SIMULATED, SIMULATED, SIMULATOR_ONLY = "no", "yes", "only"
 """Whether the simulator can inject a kind of fault, or nothing else can."""
+IN_TURN = "/"
+"""Between targets that the faults of one kind have in turn, in the options of a plan."""
 COPY, SNAPSHOT, REPLACE, RESTART = "copy", "snapshot", "replace", "restart"
 UPGRADE, HANDOVER, FORCE = "upgrade", "handover", "force"
 COMPACT, DEFRAGMENT = "compact", "defragment"

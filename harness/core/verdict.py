@@ -136,7 +136,8 @@ class PlanChange:
     """What a plan lacks for an opportunity, as data. Zero and "" leave the plan as it is.
 
     nemesis          a kind of fault, added if the plan does not have it
-    target           of its faults, unless an earlier change has chosen it
+    target           of its faults, unless an earlier change has chosen it; beside: in turn with the
+                     targets of other changes, for it strikes something else than servers
     if_asked         nothing for a plan without that kind of fault
     fault_leases     length of a fault, in leases; every_leases: one per so many leases
     least_lease_ns   shortest lease
@@ -148,6 +149,7 @@ class PlanChange:
 
     nemesis: str = ""
     target: str = ""
+    beside: bool = False
     if_asked: bool = False
     fault_leases: float = 0
     every_leases: float = 0
@@ -171,7 +173,7 @@ class Seen:
     roles     rows of the merged history that show the first one, by the names of the row's pattern
     fault     id of the fault of the first one, "" without one
     nearest   what was missing, in numbers, if there was none
-    change    of the plan that makes one
+    change    of the plan that makes one; also: changes of other kinds of fault that it needs
     """
 
     count: int = 0
@@ -181,6 +183,7 @@ class Seen:
     fault: str = ""
     nearest: str = ""
     change: PlanChange = PlanChange()
+    also: tuple[PlanChange, ...] = ()
 
 
 CALM = "none"

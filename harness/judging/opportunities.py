@@ -40,7 +40,8 @@ def remedy(plan: Plan, rows: Sequence[Judgement], verdicts: Sequence[PropertyVer
     if not changes and not missing:
         kept = [one for one in verdicts if any(_wanted(one, lacking=True))]
     # The rows that had an opportunity this time must have one in the next run as well.
-    changes += [seen.change for one in kept for seen in _wanted(one)]
+    needed = [seen for one in kept for seen in _wanted(one)]
+    changes += [change for seen in needed for change in (seen.change, *seen.also)]
     once = [one for n, one in enumerate(changes) if one not in changes[:n]]
     return run_command(changed(plan, once)) if once else ""
 

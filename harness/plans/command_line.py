@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from holdfast.harness.core.durations import duration_text
+from holdfast.harness.core.fault_traits import IN_TURN
 from holdfast.harness.core.verdict import PlanChange
 from holdfast.harness.plans.plan import Plan
 
@@ -37,9 +38,9 @@ def changed(plan: Plan, changes: Sequence[PlanChange]) -> Plan:
     # The lengths of all faults follow from the longest lease.
     lease_ns = max((plan.lease_ns, *(one.least_lease_ns for one in changes)))
     plan = replace(plan, faults=(), scenario="", must=())
-    # Faults of one kind strike one target, so that each of them counts: the first that is asked
-    # for. And as often as one of the changes needs them.
-    targets = {one.nemesis: one.target for one in reversed(changes) if one.target}
+    targets = {one.nemesis: _target(plan, changes, one.nemesis) for one in changes if one.target}
+    turns = max((1 + target.count(IN_TURN) for target in targets.values()), default=1)
+    # As often as one of the changes needs them.
     often = sorted((one.every_leases, one.nemesis) for one in changes if one.every_leases)
     every = {nemesis: leases for leases, nemesis in reversed(often)}
     # The last length is the one that stays, and has to fit.
@@ -48,9 +49,24 @@ def changed(plan: Plan, changes: Sequence[PlanChange]) -> Plan:
     for change in changes:
         kind = change.nemesis
         target, every_leases = targets.get(kind, ""), every.get(kind, 0.0)
-        change = replace(change, target=target, every_leases=every_leases)
+        # In turn, each target needs as many faults as it would need alone.
+        lasts_leases = change.least_leases * turns
+        change = replace(
+            change, target=target, every_leases=every_leases, least_leases=lasts_leases
+        )
         plan = _changed(plan, change, lease_ns)
     return plan
+
+
+def _target(plan: Plan, changes: Sequence[PlanChange], nemesis: str) -> str:
+    """The target of a kind of fault. It strikes the servers that are asked for first, or those of
+    the plan, so that each fault counts; and in turn with them what is asked for beside servers."""
+    asked = [one for one in changes if one.nemesis == nemesis and one.target]
+    beside = [one.target for one in asked if one.beside]
+    own = dict(plan.nemeses).get(nemesis, {}).get("target", "")
+    servers = [one.target for one in asked if not one.beside]
+    servers += [one for one in own.split(IN_TURN) if one and one not in beside]
+    return IN_TURN.join(dict.fromkeys((*servers[:1], *beside)))
 
 
 def _changed(plan: Plan, change: PlanChange, lease_ns: int) -> Plan:

@@ -30,7 +30,7 @@ class Window(NamedTuple):
     when an operation was carried out; () where it was not measured, or had no effect. still: when
     monotonic clocks of its nodes may not have advanced; () for never. rejoined: when the former
     leader of a forced failover became a replica, as `operated`. leader: of the servers when it was
-    injected, where that was recorded."""
+    injected, where that was recorded. since_ns: from then on it may have been in effect."""
 
     from_ns: int
     to_ns: int
@@ -45,6 +45,7 @@ class Window(NamedTuple):
     id: str = ""
     effective: bool = False
     leader: str = ""
+    since_ns: int = INF
 
 
 class ByAttempt:

@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import compress
 from typing import Any, NamedTuple
 
+from holdfast.harness.verification import owner_opportunities
 from holdfast.harness.verification.conditions import Conditions, Row
 from holdfast.harness.verification.derived import FAIL, INF, INFO, INVOKED, NOT_OWNER, OK, Window
-from holdfast.harness.verification.recorded_rows import ASKS
+from holdfast.harness.verification.recorded_rows import ASKS, SAYS_WHY
 from holdfast.harness.verification.rule import OPS, STATUSES
 
 RENEW, RELEASE, BEAT = OPS["renew"], OPS["release"], OPS["heartbeat"]
@@ -52,6 +53,7 @@ class Opportunities:
         self._whole = whole
         self._times: list[int] | None = None
         self._answers: tuple[list[int], list[int]] | None = None
+        self._owners: owner_opportunities.Owners | None = None
 
     def wrong(self, fault: str, entry: Told) -> str:
         """Why the first witness of a row under a kind of fault is refused, "" if it is accepted."""
@@ -64,6 +66,9 @@ class Opportunities:
         return ""
 
     def _check(self, kind: str, entry: Told) -> None:
+        if entry["row"] in owner_opportunities.PATTERNS:
+            self._check_owner(kind, entry)
+            return
         pattern = PATTERNS[str(entry["row"])]
         told = entry["witnesses"]
         if set(told) != set(pattern.roles):
@@ -83,6 +88,38 @@ class Opportunities:
             raise Refused("its first grant was not new at the fault")
         if pattern.new_ns < INF and not windows[0].traits.loses_unsynced:
             raise Refused(f"a {kind} loses nothing that was written")
+
+    def _check_owner(self, kind: str, entry: Told) -> None:
+        """The same of a row about former owners."""
+        pattern, told = owner_opportunities.PATTERNS[str(entry["row"])], entry["witnesses"]
+        if set(told) != set(pattern.roles):
+            raise Refused(f"its witnesses are not {' and '.join(pattern.roles)}")
+        owner, shows = self._row("owner", told["owner"]), self._any(told[pattern.roles[1]])
+        windows = [w for w in self.run.windows if w.id == entry["fault"] and w.do == kind]
+        if not windows or not windows[0].effective:
+            raise Refused(f"{entry['fault']} is no {kind} that took effect")
+        if self._owners is None:
+            self._owners = owner_opportunities.Owners(self.conditions)
+        for why in (
+            pattern.shows(self._owners, owner, shows),
+            self._owners.near(owner, shows, windows[0]),
+        ):
+            if why:
+                raise Refused(why)
+
+    def _any(self, told: Told) -> Row:
+        """The row of any kind that a witness is; each field has to be as recorded."""
+        rows = self.rows
+        for at in rows.of_kinds(OPS[told["op"]]):
+            if rows.t_inv[at] != told["t_inv_ns"] or rows.attempt[at] != told["attempt"]:
+                continue
+            recorded = self._recorded(at)
+            if rows.f[at] in SAYS_WHY:
+                # The number of a text, which is another one in the merged history.
+                del recorded["res"]
+            if all(_same(told, name, value) for name, value in recorded.items()):
+                return Row(rows, at)
+        raise Refused(f"its {told['op']} is no row of the run, or not as recorded")
 
     def _row(self, name: str, told: Told) -> Row:
         """The acquire that a witness is; each field has to be as recorded."""
@@ -304,7 +341,8 @@ PATTERNS: Mapping[str, Pattern] = {
     "token-order/new-leader-counts/crash": Pattern(_TOLD, LEADER, _RENUMBERED),
     "token-order/too-few-votes/crash": Pattern(_TOLD, MINORITY, _RENUMBERED),
 }
-"""The rows of the table that can be verified, by their ids."""
+"""The rows about faults of servers that can be verified, by their ids."""
+VERIFIED = frozenset({*PATTERNS, *owner_opportunities.PATTERNS})
 
 
 def witnessed(

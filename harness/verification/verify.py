@@ -18,12 +18,11 @@ from holdfast.harness.core.fault_traits import UNKNOWN, Traits, of_manifest
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.verdict import PROPERTIES
 from holdfast.harness.runs import files
-from holdfast.harness.verification.answers import Answers
+from holdfast.harness.verification.answers import Answers, Lengths
 from holdfast.harness.verification.clocks import Clocks
 from holdfast.harness.verification.conditions import Conditions, Row, job
 from holdfast.harness.verification.derived import Run, Window
-from holdfast.harness.verification.lengths import Lengths
-from holdfast.harness.verification.opportunities import PATTERNS, Opportunities, witnessed
+from holdfast.harness.verification.opportunities import VERIFIED, Opportunities, witnessed
 from holdfast.harness.verification.orders import FILE, Orders
 from holdfast.harness.verification.recorded_rows import (
     SAYS_WHY,
@@ -228,7 +227,7 @@ def verify(run: Run, verdicts: Mapping[str, Any], orders: bytes = b"") -> Outcom
             about = f"{verdict['property']}, finding {n} ({finding['kind']})"
             refused += [f"{about}: {why}"] * bool(why)
         for fault, entry in witnessed(verdict):
-            if entry["row"] not in PATTERNS:
+            if entry["row"] not in VERIFIED:
                 unruled[str(entry["row"])] = None
                 continue
             why = places.wrong(fault, entry)
@@ -326,7 +325,7 @@ def _windows(
             still = (since_ns, to_ns) if kind.stops_monotonic else ()
             times = (cut, frozen, operated, still, rejoined)
             effective = injected is not None and bool((healed or {}).get("effective"))
-            about = (ident, effective, str(begun.get("leader") or ""))
+            about = (ident, effective, str(begun.get("leader") or ""), since_ns)
             found.append(Window(from_ns, to_ns, do, nodes, kind, *times, *about))
     return found
 

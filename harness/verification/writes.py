@@ -83,11 +83,44 @@ class Writes:
             # The quick way to say of nearly every write that it came in time.
             if not exact and t_ns <= ended.get(attempts[at], INF) and self._lasted(at, t_ns):
                 continue
-            if t_ns <= self._over(at):
-                continue
-            if self._conditions.outside(Row(rows, at), Row(rows, request)):
+            if self.late(at, request):
                 return f"row {request} was accepted after its owner's hold was over"
         return ""
+
+    def late(self, at: int, request: int) -> bool:
+        """Whether a request came after its owner's hold was certainly over."""
+        if self._rows.t_inv[request] - self._run.error_ns <= self._over(at):
+            return False
+        return self._conditions.outside(Row(self._rows, at), Row(self._rows, request))
+
+    def after_notice(self, at: int, request: int) -> bool:
+        """Whether a request came after its client had been notified of the loss, by a notice at
+        whose time it sent its release too: alone, that does not order the log."""
+        run, rows = self._run, self._rows
+        mine, t_ns = run.following(at), rows.t_inv[request] - run.error_ns
+        told = [r for r in mine if rows.f[r] == LOST and rows.t_inv[r] == run.end(at)]
+        over = min((rows.t_ret[r] for r in told), default=INF)
+        again = any(
+            rows.f[r] == RENEW and rows.status[r] == OK and rows.t_ret[r] > over for r in mine
+        )
+        if over >= t_ns or again or run.revivable(at, run.promises):
+            return False
+        return self._conditions.outside(Row(rows, at), Row(rows, request))
+
+    def outdated(self, at: int, request: int) -> bool:
+        """Whether a request came after a newer owner's had been admitted, and is no admission of
+        that owner itself; or was refused as one with a smaller token than one admitted before."""
+        rows, acquires, own = self._rows, self._acquires(), Row(self._rows, at)
+        refused = rows.status[request] == FAIL
+        for b in self._conditions.logs().get(rows.key[request], ()):
+            if rows.t_inv[b] > rows.t_inv[request] or b == request:
+                continue
+            if refused and rows.token[b] > rows.token[request]:
+                return True
+            newer = acquires.get(rows.attempt[b], -1)
+            if newer >= 0 and rows.status[newer] == OK and self._newer(Row(rows, newer), own):
+                return True
+        return False
 
     def _lasted(self, at: int, t_ns: int) -> bool:
         """Whether at a time a grant was recent and no other client had called for the lock."""

@@ -60,7 +60,8 @@ def workloads() -> str:
 
 
 SHARED = """\
-Options of every nemesis: `target` (a role or nodes, as in `leader`, `holder`, `n1+n2`; some act
+Options of every nemesis: `target` (a role or nodes, as in `leader`, `holder`, `n1+n2`; the first
+that there is of `leader|one`; of faults of whole nodes in turn those of `leader/holder`; some act
 on all servers only), `every` (period) or `at` (the time of the only fault), `for` (length of a
 fault), `lease` (of the run's locks, from which the defaults of the others follow), `when` and
 `within` (the [event](../howto/faults-at-events.md) for which a fault waits, and how long)."""

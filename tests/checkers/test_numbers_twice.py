@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from holdfast.checkers.facts import stale_belief, stalls
+from holdfast.checkers.facts import lost_holds, stale_belief, stalls
 from holdfast.checkers.facts.admissions import Admitted, newer
 from holdfast.checkers.facts.reachable import out_of_reach
 from holdfast.checkers.holds.attempt_table import table
@@ -26,7 +26,6 @@ from holdfast.checkers.properties import (
     grant_notice,
     hold_age,
     lock_timeline,
-    loss_notice,
     loss_reason,
     no_false_rejection,
     queue_length,
@@ -36,8 +35,7 @@ from holdfast.harness.core.case import Case, Window
 from holdfast.harness.core.fault_traits import Traits
 from holdfast.harness.core.operations import Op, Status, spent
 from holdfast.harness.core.starved import DELAY, PRESSURE, Starved
-from holdfast.harness.verification.answers import Answers
-from holdfast.harness.verification.lengths import Lengths
+from holdfast.harness.verification.answers import Answers, Lengths
 from holdfast.harness.verification.waiting import Waits
 from holdfast.harness.verification.writes import Writes
 from tests.checkers.small_histories import TICK, small
@@ -118,7 +116,7 @@ class Numbers:
         self.same("disturbed", not grant_notice._disturbed(case, a.node, from_ns, span_ns),
                   self.lengths._undisturbed(row, from_ns, span_ns - 2 * slack(case)))  # fmt: skip
         lost: Any = SimpleNamespace(attempt=a, lost_ns=from_ns, claimed_ns=INF)
-        self.same("reachable from", loss_notice._calm_from(case, lost, span_ns),
+        self.same("reachable from", lost_holds.calm_from(case, lost, span_ns),
                   self.answers._reachable_from(row, from_ns, span_ns))  # fmt: skip
         notice: Any = SimpleNamespace(t_inv=from_ns)
         forced = loss_reason._forced(case, a)

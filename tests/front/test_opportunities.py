@@ -84,6 +84,7 @@ def test_default_kills_show_what_a_lock_in_memory_forgets_and_only_at_opportunit
 
 
 ELECTED = "--lease 4s --time 40s --set lazy_pct=50"
+STOPPED = "--nemesis pause:target=holder --time 20s"
 PLANTED = {
     "mutual-exclusion/new-leader-grants/stop": (
         f"impatient-leader --nemesis pause:target=leader {ELECTED}"
@@ -96,6 +97,14 @@ PLANTED = {
     ),
     "token-order/new-leader-counts/cut": "lone-commit --nemesis partition:target=leader --time 20s",
     "token-order/both-sides-decide/cut": "small-quorum --nemesis partition --time 20s",
+    "ownership/foreign-release/any": f"release-by-lock {STOPPED}",
+    "ownership/foreign-renewal/any": f"release-by-lock {STOPPED}",
+    "no-stale-write/unchecked-token/any": f"unchecked-tokens {STOPPED}",
+    "no-expired-write/unchecked-end/any": f"unchecked-tokens {STOPPED}",
+    "loss-notice/no-notice/any": (
+        "unheard-loss --nemesis pause:target=holder,for=300ms,every=3s --time 20s --lease 1s"
+        " --set one_lease=1 --set writes=8 --set gap_ms=900"
+    ),
 }
 """row -> its planted bug, and a plan that stages it"""
 
@@ -228,3 +237,35 @@ def test_a_fault_that_has_to_last_longer_comes_less_often() -> None:
     long = PlanChange(nemesis="pause", fault_leases=3, every_leases=5)
     assert "pause:for=3s,every=3750ms" in run_command(changed(plan, [often, long]))
     assert "pause:for=1500ms,every=2500ms" in run_command(changed(plan, [long, often]))
+
+
+def test_faults_of_servers_and_of_owners_come_in_turn() -> None:
+    """Each needs its own: a pause of the leader stops no owner."""
+    plan = Plan(system="reference", lease_ns=SECOND, nemeses=(("pause", {"target": "leader"}),))
+    owners = PlanChange(nemesis="pause", target="holder", beside=True, least_leases=20)
+    assert changed(plan, [owners]).nemeses == (("pause", {"target": "leader/holder"}),)
+    assert changed(plan, [owners]).time_ns == 40 * SECOND
+    servers = PlanChange(nemesis="pause", target="minority|one")
+    assert "target=minority|one/holder" in run_command(changed(plan, [owners, servers]))
+    again = changed(changed(plan, [owners]), [owners])
+    assert dict(again.nemeses)["pause"]["target"] == "leader/holder"
+    alone = changed(Plan(system="reference", nemeses=(("pause", {}),)), [owners])
+    assert dict(alone.nemeses)["pause"]["target"] == "holder"
+
+
+def test_the_command_exercises_a_stopped_leader_and_what_only_a_stopped_owner_shows(
+    draws: Draws,
+) -> None:
+    """The first runs stop the leader alone: no owner loses its lock."""
+    commands = []
+    for seed in range(draws(40, least=3)):
+        words = (
+            f"--system reference --nemesis pause:target=leader --time 10s --lease 2s --seed {seed}"
+        )
+        judged = simulated(*shlex.split(words))
+        assert judged.exit_code in (0, 3)
+        commands += [judged.remedy] if judged.exit_code == 3 else []
+    assert len(commands) >= draws(30, least=3)
+    assert all("target=leader" in command and "/holder" in command for command in commands)
+    again = [simulated(*shlex.split(command)[2:]) for command in commands]
+    assert sum(one.exit_code == 3 for one in again) <= len(again) // 20

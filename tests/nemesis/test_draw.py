@@ -485,3 +485,9 @@ def test_faults_of_any_kind_wait_for_an_event_and_heal_before_the_end(name: str)
         assert not {"when", "within"} & set(fault.params)
     with pytest.raises(UsageError, match="unknown event"):
         draw_all([(name, {"when": "never"})], ENTRIES, 3, 40 * S)
+
+
+def test_targets_come_in_turn() -> None:
+    options = {"lease": "1s", "every": "2s", "for": "1s", "target": "leader|one/holder"}
+    drawn = pause.NEMESIS.draw(random.Random(1), options, 12 * SECOND)
+    assert [fault.target for fault in drawn[:4]] == ["leader|one", "holder"] * 2

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from holdfast import catalogue
 from holdfast.harness.core.durations import duration_text
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.fault_traits import IN_TURN
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import Fault, Nemesis
 from holdfast.harness.plans.plan import Plan
@@ -39,9 +40,10 @@ def wrong_targets(plan: Plan, faults: Sequence[Fault], servers: int) -> list[str
     something else to a user's nemesis: the targets of its faults count.
     """
     aimed = [
-        (name, options["target"])
+        (name, target)
         for name, options in plan.nemeses
         if options.get("target") and not _of_user(name)
+        for target in options["target"].split(IN_TURN)
     ]
     aimed += [(fault.do, fault.target) for fault in faults]
     clients = capacity.workers(plan)

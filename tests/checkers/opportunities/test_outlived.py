@@ -387,3 +387,30 @@ def random_case(seed: int) -> Case:
 def test_columns_and_loops_agree(seed: int) -> None:
     made = random_case(seed)
     assert outlived(made, made.windows, of_deciders, NAMES).count == plainly(made)
+
+
+def test_tokens_as_counted_plainly() -> None:
+    """Random grants, releases and strokes: the last token known before a stroke, and a grant to
+    another that was asked for after it."""
+    chance, counted = random.Random(7), 0
+    for _ in range(60):
+        words = []
+        for n in range(30):
+            at, owner, lock = n + chance.random() / 2, chance.randrange(2), chance.choice("xy")
+            granted = f"{owner}a+{n + 1}@{at + 0.3 * chance.random()}"
+            words += [f"{owner}a?:{lock}@{at}", granted]
+        text = " ".join(words)
+        strokes = [window("kill", "n1", t, t + 0.1) for t in sorted(chance.sample(range(30), 6))]
+        made = of(text, *strokes)
+        found = renumbered(made, made.windows, of_deciders, NAMES)
+        grants = [a for a in attempts(made) if a.known_ns < INF]
+        plain = 0
+        for stroke, key in product(strokes, {a.key for a in grants}):
+            mine = [a for a in grants if a.key == key]
+            before = [a for a in mine if a.known_ns < stroke.from_ns]
+            last = max(before, key=lambda a: a.known_ns, default=None)
+            after = [a for a in mine if last and a.inv_ns > stroke.from_ns]
+            plain += any(a.process != last.process for a in after if last)
+        assert found.count == plain
+        counted += plain
+    assert counted > 100

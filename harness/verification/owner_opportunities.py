@@ -1,0 +1,123 @@
+"""Opportunities of rows about former owners: each a row of an attempt, sent when it was over.
+
+Derived again from the recorded rows, as `opportunities` does it for faults of servers. A function
+returns why its two rows show no opportunity, "" if they do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from holdfast.harness.verification.conditions import Conditions, Row
+from holdfast.harness.verification.derived import FAIL, NOT_OWNER, OK, RELEASE, RENEW, Window
+from holdfast.harness.verification.recorded_rows import LOST
+from holdfast.harness.verification.rule import OPS
+from holdfast.harness.verification.writes import Writes
+
+SERVED = OPS["served-write"], OPS["served-read"]
+
+
+class OwnerPattern(NamedTuple):
+    """What a row is: the roles of its two rows, and the pattern."""
+
+    roles: tuple[str, str]
+    shows: Callable[[Owners, Row, Row], str]
+
+
+class Owners:
+    """The patterns, for one run."""
+
+    def __init__(self, conditions: Conditions) -> None:
+        self.run, self.rows, self.conditions = conditions.run, conditions.rows, conditions
+        self._writes = Writes(conditions.run, conditions)
+
+    def near(self, owner: Row, shows: Row, fault: Window) -> str:
+        """Whether a fault may have contributed to what two rows show."""
+        run = self.run
+        # A holder without a notice is seen only when the limit for it is over.
+        if max(shows.t_ret, shows.t_inv) < fault.since_ns and shows.attempt == owner.attempt:
+            return "it was over before the fault"
+        lasts_ns = int(run.promises["recovery_ns"]) + run.lease_ns
+        if fault.traits.passes and fault.to_ns + lasts_ns < min(owner.t_inv, shows.t_inv):
+            return "the fault was over before it"
+        return ""
+
+    def release(self, owner: Row, call: Row) -> str:
+        """A release was answered that its attempt had no right to."""
+        return self._foreign(owner, call, RELEASE)
+
+    def renewal(self, owner: Row, call: Row) -> str:
+        """The same of a renewal."""
+        return self._foreign(owner, call, RENEW)
+
+    def _foreign(self, owner: Row, call: Row, op: int) -> str:
+        rows, run = self.rows, self.run
+        if call.f != op or call.status not in (OK, FAIL, NOT_OWNER):
+            return "its call is another one, or was not answered"
+        if call.attempt != owner.attempt:
+            return "its call is of another attempt"
+        if owner.status == FAIL:
+            return "" if owner.t_ret < call.t_inv else "its acquire had not been refused yet"
+        gone = [rows.t_ret[r] for r in run.releases(owner.at) if rows.status[r] == OK]
+        if min(gone, default=call.t_inv) < call.t_inv:
+            return ""
+        known = run.known(owner.at)
+        for b in self.conditions.grants(owner.key) if known >= 0 else ():
+            seen = run.known(b)
+            if seen < 0 or not rows.t_ret[seen] + run.slack_ns < call.t_inv:
+                continue
+            if self._newer(Row(rows, b), owner, known, seen):
+                return ""
+        return "no later grant to another was known before its call"
+
+    def _newer(self, b: Row, a: Row, known: int, seen: int) -> bool:
+        """Whether b conflicts with a, and was granted after it."""
+        rows, run = self.rows, self.run
+        if not self.conditions.conflict(a, b):
+            return False
+        if b.t_inv > rows.t_ret[known] + run.slack_ns:
+            return True
+        tell = run.promises["tokens"] == "ordered" and run.promised("token-order")
+        later = -1 < rows.token[known] < rows.token[seen]
+        return bool(tell and later and not self.conditions.disorder(a.key))
+
+    def stale(self, owner: Row, request: Row) -> str:
+        """A request reached the resource after a newer owner had been admitted."""
+        if request.f not in SERVED or request.attempt != owner.attempt:
+            return "its request is none of the resource's log, or of another attempt"
+        outdated = self._writes.outdated(owner.at, request.at)
+        return "" if outdated else "no newer owner had been admitted before its request"
+
+    def expired(self, owner: Row, request: Row) -> str:
+        """A write reached the resource after its owner's hold was certainly over."""
+        if request.f != SERVED[0] or request.attempt != owner.attempt:
+            return "its request is no write of the resource's log, or of another attempt"
+        late = self._writes.late(owner.at, request.at)
+        late = late or self._writes.after_notice(owner.at, request.at)
+        return "" if late else "its owner's hold was not certainly over"
+
+    def lost(self, owner: Row, shows: Row) -> str:
+        """A holder was notified of its loss, or another was granted the lock meanwhile."""
+        run, known = self.run, self.run.known(owner.at)
+        if known < 0:
+            return "its acquire was not granted"
+        if shows.attempt == owner.attempt:
+            told = shows.f == LOST or (shows.f, shows.status) == (RENEW, NOT_OWNER)
+            return "" if told else "its row tells of no loss"
+        seen = run.known(shows.at) if shows.f in ASKS else -1
+        if seen < 0 or not self._newer(shows, owner, known, seen):
+            return "its other row is no later grant to another"
+        in_time = self.rows.t_ret[seen] < run.end(owner.at)
+        return "" if in_time else "the other was granted it when the owner had given up"
+
+
+ASKS = OPS["acquire"], OPS["try"], OPS["probe"]
+PATTERNS: Mapping[str, OwnerPattern] = {
+    "ownership/foreign-release/any": OwnerPattern(("owner", "call"), Owners.release),
+    "ownership/foreign-renewal/any": OwnerPattern(("owner", "call"), Owners.renewal),
+    "no-stale-write/unchecked-token/any": OwnerPattern(("owner", "request"), Owners.stale),
+    "no-expired-write/unchecked-end/any": OwnerPattern(("owner", "request"), Owners.expired),
+    "loss-notice/no-notice/any": OwnerPattern(("owner", "shows"), Owners.lost),
+}
+"""The rows about former owners, by their ids."""
