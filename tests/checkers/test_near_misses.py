@@ -135,6 +135,7 @@ STRONGER = {
     "early-grant": {"double-grant", "broken-lease"},
     "foreign-release": {"foreign-renewal"},
     "foreign-renewal": {"foreign-release"},
+    "lost-without-notice": {"silent-reacquire"},
 }
 """Kinds that say more of the same pair of holds, and are told instead."""
 PART_OF_ANOTHER = {"livelock"}
