@@ -31,6 +31,7 @@ from holdfast.harness.judging.judge import judge_case
 from holdfast.harness.judging.run_case import case_of
 from holdfast.harness.runs import journal
 from holdfast.harness.runs.directory import RunDir
+from holdfast.interpreter import build
 
 LIMIT = 0.25
 
@@ -97,6 +98,7 @@ def main() -> None:
     # As a service of three servers, of which one leads.
     case = replace(case, options={**case.options, "servers": "3"})
     costs = spent(case, windows(case, args.faults))
+    sys.stdout.write(f"{build()}\n")
     for name, (ms, count) in sorted(costs.items(), key=lambda one: -one[1][0]):
         sys.stdout.write(f"{ms:9.1f} ms {count:8} {name}\n")
     total_ms = sum(ms for ms, _ in costs.values())

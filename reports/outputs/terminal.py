@@ -42,6 +42,8 @@ def render(run: Judged, *, width: int, colour: bool, why: str = "", verbose: boo
         _print_tables(console, run)
     elif not run.evidence.acquire.granted:
         _print_errors(console, run)
+    elif run.evidence.errors and run.outcome() not in (Outcome.HOLDS, Outcome.LIMIT):
+        console.print(Text(_first_error(run)), no_wrap=True, overflow="ellipsis")
     if run.server_record is not None:
         _print_server_record(console, run, run.server_record)
     _print_end(console, run, why, verbose=verbose)
@@ -183,6 +185,16 @@ def _print_errors(console: Console, run: Judged) -> None:
     if run.evidence.errors:
         console.print(Text("Call errors", style="bold"))
         tables.show(console, _errors(run))
+
+
+def _first_error(run: Judged) -> str:
+    """How many calls ended with an error, with the first of them: it may be of the user's own
+    code, and no fault's doing."""
+    errors = run.evidence.errors
+    first = min(errors, key=lambda one: one.first_ns)
+    calls = sum(one.n for one in errors)
+    error = formatting.plain(first.error, 160)
+    return f"{calls:,} call errors (-v), the first of {formatting.plain(first.op, 20)}: {error}"
 
 
 def _errors(run: Judged) -> Table:

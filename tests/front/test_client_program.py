@@ -55,7 +55,7 @@ def test_a_program_that_grants_everything_is_found_and_a_pause_reaches_it(
         "for line in",
     )
     fault = "pause:target=c1,every=1s,for=700ms"
-    said = run(capsys, tmp_path, beat, "--nemesis", fault)
+    said = run(capsys, tmp_path, beat, "--nemesis", fault, "-v")
     assert said.code == 1, said.out + said.err
     assert "double-grant" in said.out or "broken-lease" in said.out, said.out
     log = tmp_path / ".holdfast/runs/latest/logs/c1/worker.log"
