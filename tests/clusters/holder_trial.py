@@ -34,7 +34,7 @@ from tests.clusters.adapter_trial import Proxy
 
 LEASE_NS, WAIT_NS, HUNG_S, SETTLED_S = 3 * SECOND, 1_200_000_000, 4, 25
 INNODB_CACHE_S = 0.12
-"""For 0.1 s InnoDB lists the transactions as they were when they were last asked for."""
+"""InnoDB lists the transactions anew only if nobody has asked for 0.1 s."""
 ZK_DELETE = 2
 """The type of ZooKeeper's request that deletes a node."""
 
@@ -184,7 +184,7 @@ class Sql:
         """As the server does by itself; waits until it is done."""
         self._ask(self.end.format(contender=contender))
         deadline = time.monotonic() + SETTLED_S
-        while contender in self._ask(self.held.format(lock=contender.partition(" ")[0])):
+        while contender in self.contenders(contender.partition(" ")[0]):
             assert time.monotonic() < deadline, f"{contender} is still there"
             time.sleep(0.05)
 
