@@ -1,4 +1,4 @@
-"""Hooks of the documentation site (mkdocs.yml): files outside docs/, decisions, example report.
+"""Hooks of the documentation site (mkdocs.yml): files outside docs/, example report.
 
 Pages link to files of the repository beside docs/ (`../examples/soak.toml`); the site has a copy of
 each such file, and of the report of one simulated run.
@@ -38,14 +38,6 @@ def outside(page: str, link: str) -> str:
 def copy(target: str) -> str:
     """The place in the site of a file beside docs/; Markdown of elsewhere is shown as it is."""
     return target + ".txt" if target.endswith(".md") else target
-
-
-def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Lists the decisions below their entry of the navigation."""
-    pages = sorted(path.name for path in (ROOT / "docs" / "decisions").glob("*.md"))
-    (reference,) = (part["Reference"] for part in config.nav or () if "Reference" in part)
-    reference[-1] = {"Decisions": [f"decisions/{name}" for name in pages]}
-    return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
