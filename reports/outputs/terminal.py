@@ -43,7 +43,7 @@ def render(run: Judged, *, width: int, colour: bool, why: str = "", verbose: boo
     elif not run.evidence.acquire.granted:
         _print_errors(console, run)
     elif run.evidence.errors and run.outcome() not in (Outcome.HOLDS, Outcome.LIMIT):
-        console.print(Text(_first_error(run)), no_wrap=True, overflow="ellipsis")
+        console.print(Text(_first_error(run)))
     if run.server_record is not None:
         _print_server_record(console, run, run.server_record)
     _print_end(console, run, why, verbose=verbose)
