@@ -58,7 +58,8 @@ def test_curator_gives_notice_before_its_session_ends_beyond_a_partition(tmp_pat
 def test_the_mutex_of_etcd_for_go_holds_and_its_create_revision_is_a_token(tmp_path: Path) -> None:
     sends = ("--set", "tokens=revision", "--set", "sender=program", "--resource", "fenced")
     resets = ("--workload", "renewal", "--nemesis", "reset:every=2s")
-    held(tmp_path, *GO_MUTEX, *sends, *resets, "--time", "8s")
+    # Holds of one lease, so that there are grants amid resets.
+    held(tmp_path, *GO_MUTEX, *sends, *resets, "--set", "hold_leases=1", "--time", "12s")
 
 
 @pytest.mark.power
