@@ -29,6 +29,14 @@ def blocks_of(part: int) -> tuple[list[str], list[str]]:
     return lines, [line for line in blocks if not line.startswith("$ ")]
 
 
+def kept(text: str, system: str) -> bool:
+    """Whether a run kept all promises. An owner that wakes up late may write before a newer one
+    does, which no token stops and nobody promised."""
+    flat = " ".join(text.split())
+    whole = f"HOLDS: {system} kept the" in flat
+    return whole or ("LIMIT: " in flat and f"{system} kept its promises" in flat)
+
+
 @pytest.mark.docker
 def test_a_server_in_an_image_of_its_own_holds_under_pauses_and_clock_steps(
     tmp_path: Path,
@@ -43,7 +51,7 @@ def test_a_server_in_an_image_of_its_own_holds_under_pauses_and_clock_steps(
     finally:
         author.run("docker rmi my-lock:1")
     assert ran.code == 0, ran.said
-    assert "HOLDS: image.toml kept the" in ran.said, ran.said
+    assert kept(ran.said, "image.toml"), ran.said
     flat = " ".join(ran.said.split())
     effective = " ".join(re.findall(r"effective faults? \(([^)]*)\)", flat))
     assert all(kind in effective for kind in ("pause", "clock")), ran.said
@@ -62,4 +70,4 @@ def test_every_command_of_the_tutorial_does_what_it_says(tmp_path: Path) -> None
     ran = author.run("\n".join(script))
     assert ran.code == 0, ran.said
     assert said[0] in ran.said
-    assert "HOLDS: mylock.toml kept the" in ran.said and "2 pause" in ran.said
+    assert kept(ran.said, "mylock.toml") and "2 pause" in ran.said
