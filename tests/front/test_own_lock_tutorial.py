@@ -31,10 +31,12 @@ def blocks_of(part: int) -> tuple[list[str], list[str]]:
 
 def kept(text: str, system: str) -> bool:
     """Whether a run kept all promises. An owner that wakes up late may write before a newer one
-    does, which no token stops and nobody promised."""
+    does, which no token stops and nobody promised: that alone may stand beside it."""
     flat = " ".join(text.split())
-    whole = f"HOLDS: {system} kept the" in flat
-    return whole or ("LIMIT: " in flat and f"{system} kept its promises" in flat)
+    limits = re.findall(r"^LIMIT  (.*)$", text, re.M)
+    if not limits:
+        return f"HOLDS: {system} kept the" in flat
+    return limits == ["Expired-owner write"] and f"{system} kept its promises" in flat
 
 
 @pytest.mark.docker
