@@ -14,10 +14,8 @@ from holdfast.checkers.opportunities.checked_owners import (
 )
 from holdfast.checkers.opportunities.fault_classes import FaultClass
 from holdfast.checkers.opportunities.near_faults import Where, near_faults
-from holdfast.checkers.opportunities.row import OpportunityRow
+from holdfast.checkers.opportunities.row import ALL, OpportunityRow
 from holdfast.harness.core.verdict import PlanChange, Promises
-
-ALL = ("lease", "session", "connection", "none")
 
 
 def _release_says(promises: Promises) -> bool:
@@ -25,26 +23,25 @@ def _release_says(promises: Promises) -> bool:
     return promises.release_once or promises.release_proves
 
 
+_row = partial(
+    OpportunityRow, faults=FaultClass.ANY, change=PlanChange(), outlives=True, bounds=ALL
+)
+"""What they have in common: owners that go on after their lease, under any fault."""
 OWNER_ROWS: Sequence[OpportunityRow] = (
-    OpportunityRow(
+    _row(
         id="ownership/foreign-release/any",
         property="ownership",
-        faults=FaultClass.ANY,
         defect="applies a release to the current holder, not to its sender",
         sentence="a former owner's release was answered after another had been granted the lock",
         twin="reference:release-by-lock",
         look=partial(
             near_faults, where=Where(foreign_releases, "no former owner's release was answered")
         ),
-        change=PlanChange(),
-        outlives=True,
-        bounds=ALL,
         promised=_release_says,
     ),
-    OpportunityRow(
+    _row(
         id="ownership/foreign-renewal/any",
         property="ownership",
-        faults=FaultClass.ANY,
         defect="applies a renewal to the current holder, or revives a hold that is over",
         sentence="a former owner's renewal was answered after another had been granted the lock",
         twin="reference:release-by-lock",
@@ -52,14 +49,10 @@ OWNER_ROWS: Sequence[OpportunityRow] = (
             near_faults,
             where=Where(foreign_renewals, "no former owner's renewal was answered", seldom=True),
         ),
-        change=PlanChange(),
-        outlives=True,
-        bounds=ALL,
     ),
-    OpportunityRow(
+    _row(
         id="no-stale-write/unchecked-token/any",
         property="no-stale-write",
-        faults=FaultClass.ANY,
         defect="admits an older owner after a newer one",
         sentence="an older owner's request reached the resource after a newer one had been"
         " admitted",
@@ -68,14 +61,10 @@ OWNER_ROWS: Sequence[OpportunityRow] = (
             near_faults,
             where=Where(stale_requests, "no older owner's request came after a newer's"),
         ),
-        change=PlanChange(),
-        outlives=True,
-        bounds=ALL,
     ),
-    OpportunityRow(
+    _row(
         id="no-expired-write/unchecked-end/any",
         property="no-expired-write",
-        faults=FaultClass.ANY,
         defect="admits an owner whose hold is over",
         sentence="a write reached the resource after its owner's hold had certainly ended",
         twin="reference:unchecked-tokens",
@@ -83,20 +72,13 @@ OWNER_ROWS: Sequence[OpportunityRow] = (
             near_faults,
             where=Where(expired_requests, "no write of an owner whose hold had ended came"),
         ),
-        change=PlanChange(),
-        outlives=True,
-        bounds=ALL,
     ),
-    OpportunityRow(
+    _row(
         id="loss-notice/no-notice/any",
         property="loss-notice",
-        faults=FaultClass.ANY,
         defect="does not notify a holder of the loss of its lock",
         sentence="a holder that could be reached lost its lock",
         twin="reference:unheard-loss",
         look=partial(near_faults, where=Where(lost_holds, "no holder lost its lock")),
-        change=PlanChange(),
-        outlives=True,
-        bounds=ALL,
     ),
 )

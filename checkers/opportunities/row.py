@@ -9,6 +9,8 @@ from holdfast.checkers.opportunities.fault_classes import FaultClass
 from holdfast.harness.core.case import Case, Window
 from holdfast.harness.core.verdict import PlanChange, Promises, Seen
 
+ALL = ("lease", "session", "connection", "none")
+"""Every way in which a hold can be bounded (`Promises.bound`)."""
 Look = Callable[[Case, Sequence[Window]], Seen]
 """Counts the opportunities in a case under the windows of one kind of fault that took effect."""
 

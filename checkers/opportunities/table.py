@@ -10,10 +10,10 @@ from functools import partial
 from holdfast.checkers.opportunities.fault_classes import FaultClass
 from holdfast.checkers.opportunities.meanwhile import meanwhile
 from holdfast.checkers.opportunities.outlived import outlived
-from holdfast.checkers.opportunities.owner_rows import ALL, OWNER_ROWS
+from holdfast.checkers.opportunities.owner_rows import OWNER_ROWS
 from holdfast.checkers.opportunities.regained import regained
 from holdfast.checkers.opportunities.renumbered import renumbered
-from holdfast.checkers.opportunities.row import OpportunityRow
+from holdfast.checkers.opportunities.row import ALL, OpportunityRow
 from holdfast.checkers.opportunities.strokes import (
     of_cut_servers,
     of_deciders,
