@@ -6,11 +6,14 @@ between its first request and its finding.
 
 from __future__ import annotations
 
+import tomllib
+from pathlib import Path
+
 from holdfast.harness.core.clock import MILLISECOND as MS
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.fault_traits import BEFORE
 from holdfast.harness.core.verdict import Severity, Verdict
-from holdfast.harness.verdicts.causes import causes_of
+from holdfast.harness.verdicts.causes import MECHANISMS, causes_of
 from holdfast.harness.verdicts.judged import (
     Cause,
     Event,
@@ -21,6 +24,7 @@ from holdfast.harness.verdicts.judged import (
 )
 
 LEASE_NS = 2 * SECOND
+KINDS = Path(__file__).resolve().parents[2] / "reports" / "run" / "finding_kinds.toml"
 
 
 def call(
@@ -234,3 +238,26 @@ def test_promises_come_first_and_then_what_others_can_follow_from() -> None:
 
 def test_a_run_without_a_violation_has_no_cause() -> None:
     assert causes() == ()
+
+
+EXPLAIN_NOTHING = {
+    "applied-twice",
+    "false-answer",
+    "false-condition",
+    "false-entries",
+    "false-length",
+    "hung-request",
+    "late-grant-notice",
+    "not-linearizable",
+    "spurious-refusal",
+    "stale-belief",
+}
+"""Kinds of findings that follow from no other and that no other follows from."""
+
+
+def test_each_kind_of_finding_has_a_mechanism_or_explains_nothing() -> None:
+    """A new kind is placed on purpose: else it would stand last, beside the waits."""
+    placed = [kind for kinds in MECHANISMS.values() for kind in kinds]
+    assert len(placed) == len(set(placed))
+    assert not EXPLAIN_NOTHING & set(placed)
+    assert {*placed, *EXPLAIN_NOTHING} == set(tomllib.loads(KINDS.read_text()))
