@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from holdfast.clusters.systems.polling import HELD, Poller
-from holdfast.clusters.systems.user_class.terms import accepted
+from holdfast.clusters.systems.user_class.terms import TermsOf
 from holdfast.harness.core.clock import MILLISECOND, SECOND, now_ns
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import PLAIN, Answer, Grant, Mode, Status, Terms
@@ -31,7 +31,7 @@ class OwnClient:
         self._setup = setup
         self._lock: Any = None
         self._poller = Poller(setup, "own polls", POLL_NS)
-        self._terms: dict[int, Terms] = {}
+        self._terms = TermsOf()
 
     def open(self) -> None:
         """Create the object. An error ends the run: nothing can be tested."""
@@ -46,9 +46,8 @@ class OwnClient:
         self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, terms: Terms
     ) -> Answer:
         """The same on terms, those that `acquire` takes by name."""
-        if terms is not PLAIN:
-            self._terms[attempt] = terms
-        more = accepted(self._lock.acquire, terms)
+        self._terms.asked(attempt, terms)
+        more = self._terms.taken(self._lock.acquire, attempt)
         ask = partial(self._lock.acquire, lock, str(attempt), ttl_ns / SECOND, **more)
         if getattr(self._made, "waits", False):
             # The timeout is the fourth argument, wherever the terms are.
@@ -61,14 +60,16 @@ class OwnClient:
         renew = getattr(self._lock, "renew", None)
         if renew is None:
             return Answer(outcome=Status.FAIL, error="this lock has no renew")
-        more = accepted(renew, self._terms.get(grant.attempt, PLAIN))
+        more = self._terms.taken(renew, grant.attempt)
         done = renew(grant.lock, str(grant.attempt), ttl_ns / SECOND, **more)
         return Answer(outcome=Status.OK if done else Status.NOT_OWNER, ttl_ns=ttl_ns)
 
     def release(self, grant: Grant) -> Answer:
         """Release it."""
-        more = accepted(self._lock.release, self._terms.get(grant.attempt, PLAIN))
+        more = self._terms.taken(self._lock.release, grant.attempt)
         done = self._lock.release(grant.lock, str(grant.attempt), **more)
+        if done:
+            self._terms.over(grant.attempt)
         return Answer(outcome=Status.OK if done else Status.NOT_OWNER)
 
     def close(self) -> None:

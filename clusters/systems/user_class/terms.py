@@ -63,6 +63,26 @@ def accepted(method: Callable[..., object], terms: Terms) -> dict[str, Json]:
     return {name: value for name, value in named(terms).items() if name in taken}
 
 
+class TermsOf:
+    """The terms of a client's attempts, for the methods of its class that take some."""
+
+    def __init__(self) -> None:
+        self._terms: dict[int, Terms] = {}
+
+    def asked(self, attempt: int, terms: Terms) -> None:
+        """An attempt asks on these terms."""
+        if terms is not PLAIN:
+            self._terms[attempt] = terms
+
+    def over(self, attempt: int) -> None:
+        """An attempt was released: no more is asked for it."""
+        self._terms.pop(attempt, None)
+
+    def taken(self, method: Callable[..., object], attempt: int) -> dict[str, Json]:
+        """The terms of an attempt that a method takes, by name."""
+        return accepted(method, self._terms.get(attempt, PLAIN))
+
+
 def _parameters(method: Callable[..., object]) -> set[str]:
     try:
         return set(inspect.signature(method).parameters)

@@ -13,7 +13,7 @@ from typing import Any
 from holdfast.clusters.backends.sim.forbidden_calls import ForbiddenCall, watched
 from holdfast.clusters.systems.polling import Poller
 from holdfast.clusters.systems.user_class.client import POLL_NS, granted, made_with, takes_clock
-from holdfast.clusters.systems.user_class.terms import accepted
+from holdfast.clusters.systems.user_class.terms import TermsOf
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import PLAIN, Answer, Grant, Mode, Status, Terms
 from holdfast.harness.core.ports import ClientSetup
@@ -29,7 +29,7 @@ class VirtualOwnClient:
         assert setup.clock is not None
         self._clock = setup.clock
         self._poller = Poller(setup, "own polls", POLL_NS)
-        self._terms: dict[int, Terms] = {}
+        self._terms = TermsOf()
 
     def _now(self) -> float:
         """The same for all clients: the state that they share has one clock."""
@@ -50,9 +50,8 @@ class VirtualOwnClient:
         self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, terms: Terms
     ) -> Answer:
         """The same on terms, those that `acquire` takes by name."""
-        if terms is not PLAIN:
-            self._terms[attempt] = terms
-        more = accepted(self._lock.acquire, terms)
+        self._terms.asked(attempt, terms)
+        more = self._terms.taken(self._lock.acquire, attempt)
         ask = partial(self._lock.acquire, lock, str(attempt), ttl_ns / SECOND, **more)
 
         async def poll() -> Answer:
@@ -65,14 +64,16 @@ class VirtualOwnClient:
         renew = getattr(self._lock, "renew", None)
         if renew is None:
             return Answer(outcome=Status.FAIL, error="this lock has no renew")
-        more = accepted(renew, self._terms.get(grant.attempt, PLAIN))
+        more = self._terms.taken(renew, grant.attempt)
         done = _inside(partial(renew, grant.lock, str(grant.attempt), ttl_ns / SECOND, **more))
         return Answer(outcome=Status.OK if done else Status.NOT_OWNER, ttl_ns=ttl_ns)
 
     async def release(self, grant: Grant) -> Answer:
         """Give it back."""
-        more = accepted(self._lock.release, self._terms.get(grant.attempt, PLAIN))
+        more = self._terms.taken(self._lock.release, grant.attempt)
         done = _inside(partial(self._lock.release, grant.lock, str(grant.attempt), **more))
+        if done:
+            self._terms.over(grant.attempt)
         return Answer(outcome=Status.OK if done else Status.NOT_OWNER)
 
     async def close(self) -> None:
