@@ -6,11 +6,15 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+
 from holdfast.harness.core.operations import Status
 from holdfast.harness.core.verdict import Finding, Verdict, worst
+from holdfast.harness.foreign.op_columns import OpColumns
 from holdfast.harness.foreign.operations import ForeignOp, brief, distinct
 
 NOTHING = "no operation returned ok, so there is nothing to check"
+EXPLAINED = "one order of the operations explains every response"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,6 +60,13 @@ def by_key(ops: Iterable[ForeignOp]) -> dict[Hashable, list[ForeignOp]]:
 
 def counted(ops: Sequence[ForeignOp]) -> dict[str, int]:
     """Number of operations per outcome."""
+    if isinstance(ops, OpColumns):
+        return {
+            "ops": len(ops),
+            "ok": int(ops.has(Status.OK).sum()),
+            "unknown": int(ops.has(Status.INFO).sum()),
+            "keys": len(np.unique(ops.key.codes)),
+        }
     return {
         "ops": len(ops),
         "ok": sum(op.status is Status.OK for op in ops),

@@ -19,6 +19,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from holdfast.checkers.linearizability.exact.pairing import LockColumns, Paired, paired
 from holdfast.checkers.linearizability.exact.rules import Conflict, Rule, conflicts
 from holdfast.checkers.linearizability.judgement import (
@@ -34,6 +36,7 @@ from holdfast.checkers.linearizability.specifications import LeaseMutex, Mutex, 
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.operations import NO_TOKEN, Status
 from holdfast.harness.core.verdict import Finding, Verdict
+from holdfast.harness.foreign.op_columns import NO_ATTEMPT, Ints, OpColumns
 from holdfast.harness.foreign.operations import ForeignOp, distinct
 
 EXACT = "every hold ends before the next one begins"
@@ -42,7 +45,7 @@ EXACT = "every hold ends before the next one begins"
 def mutex(ops: Sequence[ForeignOp], budget: Budget = BUDGET) -> Judgement:
     """Judge a lock that any client may release."""
     pairs = paired(ops)
-    if pairs.strange or not pairs.columns.ok.all() or any(op.attempt is not None for op in ops):
+    if pairs.strange or not pairs.columns.ok.all() or _names_attempts(ops):
         return linearizable(ops, Mutex(), budget)
     return exactly(pairs, ops, Rule(), EXACT)
 
@@ -119,20 +122,34 @@ def _finding(conflict: Conflict, pairs: Paired) -> Finding:
     )
 
 
+def _names_attempts(ops: Sequence[ForeignOp]) -> bool:
+    if isinstance(ops, OpColumns):
+        return bool((ops.attempt != NO_ATTEMPT).any())
+    return any(op.attempt is not None for op in ops)
+
+
 def _hurried(columns: LockColumns) -> bool:
-    """Whether a release was called before its acquire had returned."""
-    returned: dict[int, int] = {}
-    rows = zip(columns.release, columns.attempt, columns.inv, columns.ret, columns.ok, strict=True)
-    for release, attempt, inv, ret, ok in rows:
-        if not release:
-            returned[int(attempt)] = int(ret) if ok else int(inv)
-        elif inv < returned.get(int(attempt), -1):
-            return True
-    return False
+    """Whether a release was called before its acquire had returned.
+
+    An acquire of unknown outcome counts as returned at its call.
+    """
+    asked = np.flatnonzero(~columns.release)
+    row = np.full(columns.attempts, len(columns), np.int64)
+    row[columns.attempt.take(asked)] = asked
+    returned = np.full(columns.attempts, -1, np.int64)
+    over = np.where(columns.ok, columns.ret, columns.inv).take(asked)
+    returned[columns.attempt.take(asked)] = over
+    # A release that comes before its acquire in order of invocation has nothing to wait for.
+    released = np.flatnonzero(columns.release)
+    attempt = columns.attempt.take(released)
+    late = columns.inv.take(released) < returned.take(attempt)
+    return bool((late & (row.take(attempt) < released)).any())
 
 
 def _lost(ops: Sequence[ForeignOp]) -> list[Finding]:
     """Notes on holds that had ended before their release, as its response shows."""
+    if isinstance(ops, OpColumns):
+        return [_lost_note(ops[row]) for row in _lost_rows(ops).tolist()]
     held: set[tuple[int | str, object]] = set()
     notes = []
     for op in ops:
@@ -142,16 +159,32 @@ def _lost(ops: Sequence[ForeignOp]) -> list[Finding]:
         elif op.f == "release" and who in held:
             held.discard(who)
             if op.status is Status.NOT_OWNER:
-                notes.append(
-                    Finding(
-                        kind="lost-without-notice",
-                        sentence=f"{said(op)} returned only then that its hold had ended",
-                        witnesses=(op.place,),
-                        lock="" if op.key is None else str(op.key),
-                        t_ns=op.begin,
-                    )
-                )
+                notes.append(_lost_note(op))
     return notes
+
+
+def _lost_rows(ops: OpColumns) -> Ints:
+    """The releases that `_lost` is about: those that follow a granted acquire of their process."""
+    granted = ops.f.where("acquire".__eq__) & ops.has(Status.OK)
+    released = ops.f.where("release".__eq__)
+    rows = np.flatnonzero(granted | released)
+    who = ops.process.codes.take(rows).astype(np.int64) * len(ops.key.values)
+    who += ops.key.codes.take(rows)
+    rows = rows.take(np.argsort(who, kind="stable"))
+    who = np.sort(who, kind="stable")
+    after = np.zeros(len(rows), bool)
+    after[1:] = (who[1:] == who[:-1]) & granted.take(rows[:-1]) & released.take(rows[1:])
+    return np.sort(rows[after & ops.has(Status.NOT_OWNER).take(rows)])
+
+
+def _lost_note(op: ForeignOp) -> Finding:
+    return Finding(
+        kind="lost-without-notice",
+        sentence=f"{said(op)} returned only then that its hold had ended",
+        witnesses=(op.place,),
+        lock="" if op.key is None else str(op.key),
+        t_ns=op.begin,
+    )
 
 
 def _with_notes(judgement: Judgement, notes: tuple[Finding, ...]) -> Judgement:

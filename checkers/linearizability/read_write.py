@@ -4,8 +4,8 @@ Claims: HOLDS iff the operations can be put in an order in which no writer holds
 Assumes: a failed operation had no effect; `mode` of an acquire is shared or exclusive (none:
     exclusive). A process that holds may acquire shared, and release in any order: a downgrade, if
     it holds exclusive. It does not acquire exclusive (an upgrade, or a reentry): a history in which
-    it does is refused with that operation. Without attempts a release frees the last hold of its
-    mode.
+    it does is refused with that operation, unless nothing explains it even so. Without attempts a
+    release frees the last hold of its mode.
 Blind to: fairness between readers and writers.
 Cost: O(n log n); a search if a process continues after an operation of unknown outcome.
 
@@ -39,7 +39,13 @@ def read_write(ops: Sequence[ForeignOp], budget: Budget = BUDGET) -> Judgement:
     plain = paired(ops)
     if plain.reused:
         return _searched(ops, budget)
-    walk = _walk(ops)
+    try:
+        walk = _walk(ops)
+    except UsageError:
+        # What an upgrade or a reentry does not explain either is a violation whatever it is.
+        if linearizable(ops, ReadWrite(reentry=True), budget).verdict is Verdict.VIOLATED:
+            return linearizable(ops, ReadWrite(), budget)
+        raise
     if walk.doubtful or (plain.strange and not walk.beside):
         return _searched(ops, budget)
     return _exactly(ops, walk) if walk.beside else exactly(plain, ops, Rule(readers=True), HOLDS)

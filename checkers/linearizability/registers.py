@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from holdfast.checkers.linearizability.judgement import BUDGET, Budget, Judgement, counted, said
 from holdfast.checkers.linearizability.search import linearizable
-from holdfast.checkers.linearizability.zones import zoned
+from holdfast.checkers.linearizability.zones import certainly, zoned
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.operations import Status
 from holdfast.harness.core.verdict import Finding, Verdict
@@ -78,6 +78,9 @@ def cas_register(ops: Sequence[ForeignOp], budget: Budget = BUDGET) -> Judgement
 
 
 def _judged(ops: Sequence[ForeignOp], spec: Register, budget: Budget) -> Judgement:
+    whole = certainly(ops)
+    if whole is not None:
+        return whole
     early = tuple(_from_nowhere(ops, spec))
     if not early:
         return linearizable(ops, spec, budget, zoned)

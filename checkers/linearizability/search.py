@@ -28,6 +28,7 @@ from typing import Protocol
 
 from holdfast.checkers.linearizability.judgement import (
     BUDGET,
+    EXPLAINED,
     Budget,
     Judgement,
     by_key,
@@ -91,7 +92,7 @@ def linearizable(
         parts.append(search.judge())
         spent += search.visited
         explained += search.answers
-    return joined(parts, ops, "one order of the operations explains every response", explained)
+    return joined(parts, ops, EXPLAINED, explained)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,9 +33,17 @@ from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from holdfast.checkers.linearizability.judgement import Judgement, said, shown
+from holdfast.checkers.linearizability.exact.register_zones import explained
+from holdfast.checkers.linearizability.judgement import (
+    EXPLAINED,
+    Judgement,
+    joined,
+    said,
+    shown,
+)
 from holdfast.harness.core.operations import Status
 from holdfast.harness.core.verdict import Finding, Verdict
+from holdfast.harness.foreign.op_columns import OpColumns
 from holdfast.harness.foreign.operations import OPEN, ForeignOp, distinct
 
 BEFORE_ALL = -(1 << 62)
@@ -96,6 +104,17 @@ def zoned(
         findings=tuple(findings),
     )
     return judgement, len(reads) + sum(op.status is Status.OK for op in writes)
+
+
+def certainly(
+    ops: Sequence[ForeignOp], read: str = "read", write: str = "write", initial: Hashable = None
+) -> Judgement | None:
+    """The judgement of all registers of a history in columns, if it holds by this rule."""
+    whole = explained(ops, read, write, initial) if isinstance(ops, OpColumns) else None
+    if whole is None:
+        return None
+    holds = Judgement(verdict=Verdict.HOLDS, reason="", exercised={"zones": whole.zones})
+    return joined([holds], ops, EXPLAINED, whole.responses)
 
 
 _Reads = Sequence[tuple[ForeignOp, Hashable]]

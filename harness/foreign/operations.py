@@ -141,7 +141,8 @@ def keyed_apart(ops: Sequence[ForeignOp]) -> Sequence[ForeignOp]:
     invocation has a pair, which its completion repeats, a cas one whose second half is a pair: the
     read of a single register has no value, its cas two plain values.
     """
-    if not ops or not all(_of_a_pair(op) for op in ops):
+    # The first alone first: of columns only it is made an object then.
+    if not ops or not _of_a_pair(ops[0]) or not all(_of_a_pair(op) for op in ops):
         return ops
     return [_unpacked(op) for op in ops]
 

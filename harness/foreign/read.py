@@ -9,7 +9,7 @@ exports).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -20,9 +20,12 @@ import msgspec
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.foreign.edn import forms
-from holdfast.harness.foreign.event_fields import event_of
+from holdfast.harness.foreign.event_columns import Odd
+from holdfast.harness.foreign.event_fields import event_of, frozen
+from holdfast.harness.foreign.event_lines import edn_lines, json_lines
 from holdfast.harness.foreign.exported_table import csv_events, parquet_events
 from holdfast.harness.foreign.json_document import values
+from holdfast.harness.foreign.op_columns import OpColumns
 from holdfast.harness.foreign.operations import Event, ForeignHistory, Malformed, Pairing
 
 LONGEST_LINE = 16 << 20
@@ -55,12 +58,22 @@ def read_from(file: BinaryIO, name: str, form: str = "auto") -> ForeignHistory:
         if form == "auto":
             form = _look(file.read(HEAD))
             file.seek(0)
-        pairing = Pairing(by_event=form == "json")
-        for event in FORMATS[form](file):
-            pairing.add(event)
-        return pairing.close(name)
+        if form in COLUMNS:
+            try:
+                return ForeignHistory(name=name, ops=COLUMNS[form](file))
+            except (Odd, Malformed):
+                file.seek(0)
+        return one_by_one(file, name, form)
     except Malformed as error:
         raise UsageError(f"{name}, {error.where}: {error.reason}") from error
+
+
+def one_by_one(file: BinaryIO, name: str, form: str) -> ForeignHistory:
+    """The same, event by event. Malformed."""
+    pairing = Pairing(by_event=form == "json")
+    for event in FORMATS[form](file):
+        pairing.add(event)
+    return pairing.close(name)
 
 
 def _look(head: bytes) -> str:
@@ -85,7 +98,12 @@ def _look(head: bytes) -> str:
     )
 
 
-def _edn(file: BinaryIO) -> Iterator[Event]:
+def _clients(every: Iterable[tuple[int, Event | None]]) -> Iterator[Event]:
+    return (event for _, event in every if event is not None)
+
+
+def _edn(file: BinaryIO) -> Iterator[tuple[int, Event | None]]:
+    """The line of each form and its event, None if it is not a client's."""
     last = 0
     for number, (line, form) in enumerate(forms(file), 1):
         shared, last = line == last, line
@@ -93,15 +111,13 @@ def _edn(file: BinaryIO) -> Iterator[Event]:
             raise Malformed(line, "expected a map per event", number if shared else 0)
         fields = {key[1:]: form[key] for key in form if isinstance(key, str) and key[:1] == ":"}
         event = _event(fields, line, number if shared else 0)
-        if event is not None:
-            yield replace(event, number=number)
+        yield line, None if event is None else replace(event, number=number)
 
 
-def _jsonl(file: BinaryIO) -> Iterator[Event]:
+def _jsonl(file: BinaryIO) -> Iterator[tuple[int, Event | None]]:
+    """As `_edn`."""
     for line, fields in _objects(file):
-        event = _of_object(fields, line, 0, "expected a JSON object per line")
-        if event is not None:
-            yield event
+        yield line, _of_object(fields, line, 0, "expected a JSON object per line")
 
 
 def _json(file: BinaryIO) -> Iterator[Event]:
@@ -128,7 +144,7 @@ def _of_object(fields: object, line: int, number: int, wanted: str) -> Event | N
     if not isinstance(fields, dict):
         raise Malformed(line, wanted, number)
     try:
-        return _event({name: _frozen(value) for name, value in fields.items()}, line, number)
+        return _event({name: frozen(value) for name, value in fields.items()}, line, number)
     except RecursionError as error:
         raise Malformed(line, "a value is nested too deeply", number) from error
 
@@ -139,16 +155,6 @@ def _event(fields: Mapping[str, Hashable], line: int, number: int) -> Event | No
         return event_of(fields, line)
     except Malformed as error:
         raise Malformed(error.line, error.reason, number) from error
-
-
-def _frozen(value: object) -> Hashable:
-    """A JSON value in a hashable form."""
-    if isinstance(value, list):
-        return tuple(map(_frozen, value))
-    if isinstance(value, dict):
-        return frozenset((name, _frozen(each)) for name, each in value.items())
-    assert isinstance(value, Hashable)
-    return value
 
 
 def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
@@ -175,7 +181,7 @@ def _porcupine(file: BinaryIO) -> Iterator[Event]:
         if len(words) < 4 or words[2] != b"-":
             raise Malformed(line, "expected `INFO jepsen.util - process type f value`: truncated?")
         try:
-            values = [_frozen(form) for _, form in forms(BytesIO(words[3]))]
+            values = [frozen(form) for _, form in forms(BytesIO(words[3]))]
         except Malformed as error:
             raise Malformed(line, error.reason) from error
         if len(values) != 4:
@@ -193,10 +199,15 @@ def _compared(event: Event) -> Event:
 
 
 FORMATS: dict[str, Callable[[BinaryIO], Iterator[Event]]] = {
-    "jsonl": _jsonl,
+    "jsonl": lambda file: _clients(_jsonl(file)),
     "json": _json,
-    "edn": _edn,
+    "edn": lambda file: _clients(_edn(file)),
     "porcupine": _porcupine,
     "csv": csv_events,
     "parquet": parquet_events,
 }
+COLUMNS: dict[str, Callable[[BinaryIO], OpColumns]] = {
+    "jsonl": lambda file: json_lines(file, _jsonl),
+    "edn": lambda file: edn_lines(file, _edn),
+}
+"""Readers that make columns of well-formed files; what they leave is read event by event."""

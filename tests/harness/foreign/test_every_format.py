@@ -126,7 +126,7 @@ def test_an_etcd_log_has_the_same_operations_as_its_events_in_edn() -> None:
             f" {edn_value(one['value'])}"
             for one in plain
         )
-        assert ops(text) == ops("\n".join(map(edn_event, plain)))
+        assert list(ops(text)) == list(ops("\n".join(map(edn_event, plain))))
 
 
 @pytest.mark.parametrize(

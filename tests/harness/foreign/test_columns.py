@@ -1,0 +1,257 @@
+"""Histories that are read to columns are the same as those read event by event: operations,
+verdicts and refusals, for sound files and damaged ones.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from holdfast import catalogue
+from holdfast.checkers.linearizability.judgement import Budget, Judgement
+from holdfast.checkers.linearizability.unjudged import unjudged
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.loading import load
+from holdfast.harness.core.seeds import stream
+from holdfast.harness.foreign import event_lines, read
+from holdfast.harness.foreign.op_columns import OpColumns
+from holdfast.harness.foreign.operations import ForeignOp, Malformed, keyed_apart
+from tests.draws import Draws
+from tests.harness.foreign.test_every_format import PRINTED, as_table, edn_event, of_threads
+from tests.harness.foreign.test_every_format import events as any_events
+from tests.harness.test_foreign_fuzz import BASES, damaged
+
+MODELS = [name for name in catalogue.MODELS if ":" not in name]
+Fields = dict[str, Any]
+
+
+@pytest.fixture(params=[event_lines.BLOCK, 200], ids=["one block", "many blocks"])
+def block(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bytes that are read at once."""
+    monkeypatch.setattr(event_lines, "BLOCK", request.param)
+
+
+def one_by_one(text: bytes, form: str) -> Sequence[ForeignOp] | str:
+    """The operations event by event, or why the file is refused."""
+    try:
+        return read.one_by_one(io.BytesIO(text), "x", form).ops
+    except Malformed as error:
+        return f"x, {error.where}: {error.reason}"
+
+
+def in_columns(text: bytes, form: str) -> Sequence[ForeignOp] | str:
+    """The same as a user gets it."""
+    try:
+        return read.read_from(io.BytesIO(text), "x", form).ops
+    except UsageError as error:
+        return str(error)
+
+
+def compared(text: bytes, form: str) -> str:
+    """Asserts that both ways give the same; "refused", or by which way it was read."""
+    wanted, got = one_by_one(text, form), in_columns(text, form)
+    if isinstance(wanted, str) or isinstance(got, str):
+        assert got == wanted, text
+        return "refused"
+    assert len(got) == len(wanted), text
+    assert [got[at] for at in range(len(got))] == list(wanted), text
+    assert repr(list(got)) == repr(list(wanted)), text  # True == 1, but they are not alike
+    return "columns" if isinstance(got, OpColumns) else "one by one"
+
+
+def registers(rng: random.Random) -> list[Fields]:
+    """Reads and writes of one or two registers, mostly right, with values of all kinds."""
+    made, busy, values = list[Fields](), dict[int, Fields](), dict[object, object]()
+    keys: list[Mapping[str, object]] = rng.choice([[{}], [{"key": 0}, {"key": "x"}]])
+    kinds: list[Callable[[int], object]] = [
+        lambda n: n, lambda n: f"v{n}", lambda n: rng.randrange(3), lambda n: None
+    ]  # fmt: skip
+    value = rng.choice(kinds)
+    for n in range(rng.randrange(4, 40)):
+        process = rng.randrange(4)
+        if process not in busy:
+            fields: Fields = {"process": process, "type": "invoke", **rng.choice(keys)}
+            fields |= {"f": rng.choice(["read", "write"]), "value": None}
+            name = fields.get("key")
+            if fields["f"] == "write":
+                fields["value"] = value(n)
+                if rng.random() < 0.7:
+                    values[name] = fields["value"]
+            busy[process] = fields
+        else:
+            begun = busy.pop(process)
+            fields = begun | {"type": rng.choice(["ok", "ok", "ok", "ok", "info", "fail"])}
+            if begun["f"] == "read":
+                fields["value"] = values.get(begun.get("key"))
+            else:
+                values[begun.get("key")] = begun["value"]
+        made.append(fields)
+    return made
+
+
+HISTORIES = {"any": any_events, "locks": of_threads, "registers": registers}
+LINES = {"jsonl": lambda one: json.dumps(one, ensure_ascii=False), "edn": edn_event}
+
+
+@pytest.mark.parametrize("name", HISTORIES)
+@pytest.mark.usefixtures("block")
+def test_operations_are_the_same(name: str, draws: Draws) -> None:
+    ways = Counter[tuple[str, str]]()
+    for seed in range(draws(600)):
+        made = HISTORIES[name](random.Random(seed))
+        for form, line in LINES.items():
+            text = "".join(f"{line(one)}\n" for one in made)
+            ways[form, compared(text.encode(), form)] += 1
+    assert ways["jsonl", "columns"] > 50 and ways["edn", "columns"] > 50, ways
+
+
+@pytest.mark.usefixtures("block")
+def test_damaged_files_are_refused_alike(draws: Draws) -> None:
+    ways = Counter[str]()
+    for n in range(draws(6000)):
+        rng = stream(11, "columns", n)
+        form, line = rng.choice(list(LINES.items()))
+        if rng.random() < 0.3:
+            form, text = rng.choice([base for base in BASES.values() if base[0] in LINES])
+        else:
+            made = HISTORIES[rng.choice(list(HISTORIES))](rng)
+            text = "".join(f"{line(one)}\n" for one in made).encode()
+        ways[compared(damaged(rng, text), form)] += 1
+    assert min(ways["refused"], ways["columns"], ways["one by one"]) > 5, ways
+
+
+def judged(ops: Sequence[ForeignOp], model: str) -> Judgement | str:
+    """What a model says, or why it does not judge them."""
+    try:
+        judge = load(catalogue.MODELS[model].entry)
+        judgement = judge(keyed_apart(ops), Budget(configurations=2000))
+        assert isinstance(judgement, Judgement)
+    except UsageError as error:
+        return str(error)
+    return judgement
+
+
+@pytest.mark.parametrize("name", HISTORIES)
+def test_verdicts_are_the_same(name: str, draws: Draws) -> None:
+    verdicts = Counter[str]()
+    for seed in range(draws(1500)):
+        rng = random.Random(seed)
+        made = HISTORIES[name](rng)
+        text = "".join(f"{json.dumps(one)}\n" for one in made).encode()
+        ops, each = in_columns(text, "jsonl"), one_by_one(text, "jsonl")
+        if isinstance(ops, str) or isinstance(each, str):
+            continue
+        for model in ("register", "mutex", "lease-mutex", rng.choice(MODELS)):
+            wanted = judged(each, model)
+            assert judged(ops, model) == wanted, (seed, model)
+            assert unjudged(ops, model) == unjudged(each, model)
+            if isinstance(wanted, Judgement):
+                verdicts[str(wanted.verdict)] += 1
+    if name == "any":
+        return
+    assert min(verdicts["HOLDS"], verdicts["VIOLATED"]) > 20, verdicts
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{:process 0, :type :invoke, :f :read, :value nil, :value nil}",
+        "{:process 0, :type :invoke, :f :read, :x 1, :x 2}",
+        "{:process 0, :type :invoke, :f :read, :value null}",
+        '{"process": 0, "type": "invoke", "f": "read"}',
+        '{:process 0, :type :invoke, :f :read, :value "a :key 7, :f :x}"}',
+        '{:process 0, :type :invoke, :f :read, :key "nil", :value " nil"}',
+        "{:process 0, :type :invoke, :f :read, :value [1 [2 nil]]}",
+        "{:process 0, :type :invoke, :f :read, :value [[1 2] [3 4]]}",
+        "{:process 0, :type :invoke, :f :read, :value :a/b, :key :nil}",
+        "{:process 0, :type :invoke, :f :read, :value 007}",
+        "{:process 0, :type :invoke, :f :read, :value 1N, :error :not-held}",
+        "{:process :3, :type :invoke, :f ::read, :key 1.0}",
+        "{:process 0 :type :invoke :f :read :value 1e5}",
+        "{:process 0, :type :invoke, :f :read} ; a remark",
+        "{:process 0, :type :invoke, :f :read}, {:process 1, :type :invoke, :f :read}",
+        "{:process 0, :type :invoke,\n:f :read}",
+        "#_ {:process 0, :type :invoke, :f :read}\n{:process 1, :type :invoke, :f :read}",
+        '{:process 0, :type :invoke, :f :read, :value "a\n{b}\n{c"}',
+    ],
+)
+def test_maps_of_edn_that_are_unlike_json_objects(line: str) -> None:
+    end = "{:process 9, :type :invoke, :f :read}\n"
+    compared(f"{line}\n".encode(), "edn")
+    compared(f"{end}{line}\n{end}".encode(), "edn")
+    compared(f"{line}\n{end}".encode(), "edn")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        '"x": 1e999', '"x": "\\ud800"', '"x": [[1], {"a": {}}]', '"value": 1e999',
+        '"time": 1.0', '"time": true', '"time": -1', '"time": 9223372036854775808',
+        '"process": 0, "process": 1', '"process": true', '"process": "nemesis"',
+        '"key": null, "lock": 3', '"key": true', '"key": [1]', '"key": 1.0', '"attempt": false',
+        '"attempt": "7"', '"token": -2', '"token": null', '"mode": ":shared"', '"mode": "x"',
+        '"lease_ns": null', '"error": [1]', '"value": ' + "[" * 400 + "]" * 400,
+        '"value": ' + "[" * 3000 + "]" * 3000, '"value": 123456789012345678901234567890',
+    ],
+)  # fmt: skip
+def test_fields_of_json_that_are_not_plain(fields: str) -> None:
+    line = '{"process": 0, "type": "invoke", "f": "read", %s}\n' % fields  # noqa: UP031
+    answer = '{"process": 0, "type": "ok", "f": "read"}\n'
+    compared(line.encode(), "jsonl")
+    compared((line + answer).encode(), "jsonl")
+    other = '{"process": 8, "type": "invoke", "f": "read", "key": 1, "attempt": 7}\n'
+    compared((other + line).encode(), "jsonl")
+    compared(line.encode().replace(b"}\n", b"}{}\n"), "jsonl")
+
+
+def test_bytes_that_are_no_text_are_refused_alike() -> None:
+    line = b'{"process": 0, "type": "invoke", "f": "read", "x": "\xff"}\n'
+    assert compared(line, "jsonl") == "refused"
+    assert compared(line.replace(b'"x": ', b":x "), "edn") == "refused"
+    assert compared(b"\xef\xbb\xbf" + line.replace(b"\xff", b"y"), "jsonl") == "columns"
+    assert compared(line.replace(b"\xff", b"y") + b"\xef\xbb\xbf" + line, "jsonl") == "refused"
+
+
+def test_a_million_lines_make_no_object_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An operation is made an object only for a finding: counted, for a thousand operations."""
+    made = list[int]()
+    real = OpColumns._made
+
+    def counting(self: OpColumns, rows: Any) -> Iterator[ForeignOp]:
+        made.append(len(rows))
+        return real(self, rows)
+
+    monkeypatch.setattr(OpColumns, "_made", counting)
+    fields: Fields = {"process": 3, "key": "db"}
+    text = "".join(
+        json.dumps(fields | {"type": kind, "f": f, "attempt": n, "token": n}) + "\n"
+        for n in range(500)
+        for f in ("acquire", "release")
+        for kind in ("invoke", "ok")
+    )
+    for model in ("owner-mutex", "fenced", "lease-mutex", "semaphore:2"):
+        ops = in_columns(text.encode(), "jsonl")
+        assert not isinstance(ops, str)
+        judge = (
+            load(catalogue.MODELS["semaphore:N"].entry)("2")
+            if ":" in model
+            else load(catalogue.MODELS[model].entry)
+        )
+        assert len(keyed_apart(ops)) == 1000
+        assert judge(ops).verdict == "HOLDS"
+        assert not unjudged(ops, model)
+    assert sum(made) <= 4, made  # the first alone, to see whether values are pairs
+
+
+def test_tables_too(draws: Draws) -> None:
+    for seed in range(draws(300)):
+        made = of_threads(random.Random(seed))
+        if "attempt" in made[0]:
+            compared(as_table(made).encode(), "csv")
+    assert PRINTED
