@@ -36,10 +36,17 @@ class Bench:
     wider: brute.Step | None = None
 
     def outside(self, ops: Sequence[ForeignOp]) -> bool:
-        """Whether the calls of one process, or all, are explained by `wider` alone."""
+        """Whether all calls, or those of one process, are explained by `wider` alone.
+
+        Of one process those from some call on, without releases of what it did not acquire.
+        """
         if self.wider is None:
             return False
-        alone = [[op for op in ops if op.process == one.process] for one in ops]
+        named = {op.attempt for op in ops if op.f == "acquire"}
+        alone = [
+            [op for op in ops[n:] if op.process == one.process and op.attempt in named]
+            for n, one in enumerate(ops)
+        ]
         return any(
             not brute.explained(part, self.initial, self.step)
             and brute.explained(part, self.initial, self.wider)
