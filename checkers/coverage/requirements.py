@@ -12,7 +12,7 @@ from holdfast.checkers.coverage.crossed_waits import Wait, crossed
 from holdfast.checkers.coverage.lost_rows import could_explain
 from holdfast.checkers.coverage.offered_load import too_slow
 from holdfast.checkers.coverage.plan_changes import changes
-from holdfast.checkers.facts import resource_log, verdicts_by_fault
+from holdfast.checkers.facts import admissions, resource_log, verdicts_by_fault
 from holdfast.checkers.facts.fault_windows import coverage
 from holdfast.checkers.facts.late_writes import late_writes
 from holdfast.checkers.facts.latency_breakdown import SAID
@@ -317,7 +317,7 @@ def _stale_requests(case: Case) -> Met:
     A resource that accepts everything never rejects: there the property is violated or not
     exercised.
     """
-    refused = len(resource_log.stale_refused(case))
+    refused = len(admissions.stale_refused(case))
     total = len(resource_log.log(case).rows)
     if case.options.get("resource") not in resource_log.MODES_WITH_TOKENS:
         why = f"no older owner's write came after a newer owner's: 0 of {total}"

@@ -15,7 +15,7 @@ from holdfast.checkers.evidence.availability import availability, partitions, wa
 from holdfast.checkers.evidence.formulas import lease_margin, utilisation
 from holdfast.checkers.evidence.serializability import serialisability
 from holdfast.checkers.evidence.token_log import token_log
-from holdfast.checkers.facts import resource_log
+from holdfast.checkers.facts import admissions
 from holdfast.checkers.facts.distribution import dist
 from holdfast.checkers.facts.fault_windows import AIMED_AT_CLIENTS, servers_struck
 from holdfast.checkers.facts.late_writes import late_writes
@@ -203,8 +203,7 @@ def _timeouts(case: Case) -> int:
 
 def _rejected(case: Case) -> Rejected:
     rows = case.history.rows
-    log = resource_log.log(case).rows
-    refused = log[column(case, "status")[log] == Status.FAIL]
+    refused = admissions.rejected(case)
     shown = []
     for row in rows[refused[:SHOWN_REFUSALS]]:
         highest = row["aux"] if row["f"] == Op.SERVED_WRITE else row["arg"]
@@ -217,7 +216,7 @@ def _rejected(case: Case) -> Rejected:
                 highest=int(highest),
             )
         )
-    stale = len(resource_log.stale_refused(case))
+    stale = len(admissions.stale_refused(case))
     return Rejected(total=len(refused), stale=stale, log=tuple(shown))
 
 

@@ -109,6 +109,76 @@ def accepted(case: Case) -> Accepted:
     return found
 
 
+def rejected(case: Case) -> Indices:
+    """Rows of all requests that the resource rejected, in the order of its log."""
+    log = resource_log.log(case).rows
+    return np.compress(column(case, "status")[log] == Status.FAIL, log)
+
+
+def stale_refused(case: Case) -> Indices:
+    """Rows of outdated requests that the resource rejected although it had admitted an attempt that
+    is newer than theirs: a resource without checks would have accepted them. Memoised."""
+    if "stale refused" not in case.memo:
+        rows = resource_log.outdated(case)
+        case.memo["stale refused"] = rows[_behind(case, rows)] if len(rows) else rows
+    found: Indices = case.memo["stale refused"]
+    return found
+
+
+def _behind(case: Case, rows: Indices) -> Bools:
+    """Which of these rows of the log come after the admission of an attempt that is newer."""
+    found, taken = table(case), accepted(case)
+    log = resource_log.log(case).rows
+    place = np.empty(len(case.history.rows), np.intp)
+    place[log] = np.arange(len(log))
+    entry, key = found.of_rows(rows), column(case, "key")[rows]
+    stale = np.zeros(len(rows), bool)
+    for one in np.unique(key).tolist():
+        mine = np.flatnonzero(taken.key == one)
+        # Requests of one owner follow each other: a a a b b a has the admissions a b a.
+        first = np.flatnonzero(np.diff(taken.entry[mine], prepend=-1))
+        admitted = taken.entry[mine][first]
+        asked = np.flatnonzero((key == one) & (entry >= 0))
+        upto = np.searchsorted(taken.places[mine][first], place[rows[asked]])
+        for n, end in _suspects(case, admitted, entry[asked], upto):
+            stale[asked[n]] = _newest(case, admitted[:end], int(entry[asked[n]]))
+    return stale
+
+
+def _suspects(case: Case, admitted: Ints, asked: Ints, upto: Indices) -> list[tuple[int, int]]:
+    """Each of the asked, and how many were admitted before it, that any of those may have overtaken
+    by its time or token: a running maximum tells of most that none has."""
+    found = table(case)
+    of_owner = found.ok[admitted]
+    # Calls 1 5 3 have the latest ones 1 5 5; -1 stands for nothing admitted.
+    inv = np.where(of_owner, found.inv[admitted], -1)
+    token = np.where(of_owner, found.token[admitted], NO_TOKEN)
+    latest = np.maximum.accumulate(np.concatenate(([-1], inv)))
+    largest = np.maximum.accumulate(np.concatenate(([NO_TOKEN], token)))
+    may = latest[upto] >= found.ret[asked] + case.error_ns
+    if len(asked) and ordered(case, int(found.key[asked[0]])):
+        may |= largest[upto] > found.token[asked]
+    may &= found.ok[asked]
+    return list(zip(np.flatnonzero(may).tolist(), upto[may].tolist(), strict=True))
+
+
+def _newest(case: Case, admitted: Ints, entry: int) -> bool:
+    """Whether one of these attempts is newer than another; the latest ones are tried first."""
+    found, (a,) = table(case), table(case).pick([entry])
+    at = admitted[found.ok[admitted]]
+    may = found.inv[at] >= a.ret_ns + case.error_ns
+    if ordered(case, a.key):
+        may |= (found.token[at] > a.token) & (a.inv_ns < found.ret[at] + case.error_ns)
+    others = np.unique(at[may & (found.process[at] != a.process)])[::-1]
+    return any(conflict(a, b) and newer(case, b, a) for b in _each(case, others))
+
+
+def _each(case: Case, entries: Ints) -> Iterator[Attempt]:
+    """The attempts of these entries, made one by one."""
+    for entry in entries.tolist():
+        yield from table(case).pick([entry])
+
+
 def _overtaken(case: Case, entry: Ints, key: Ints) -> Bools:
     """Whether any attempt admitted before, of the same key, was requested after this one's grant,
     or has a larger token."""

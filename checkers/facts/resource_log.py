@@ -115,8 +115,11 @@ def requests(case: Case, which: Indices | None = None) -> Iterator[Request]:
         )
 
 
-def stale_refused(case: Case) -> Indices:
-    """Rows of requests that the resource rejected because their token was outdated."""
+def outdated(case: Case) -> Indices:
+    """Rows of requests that the resource rejected because it had admitted a larger token.
+
+    Their owner may be the rightful one: tokens that restart make its own the smaller.
+    """
     found = log(case).rows
     highest = np.where(
         column(case, "f")[found] == Op.SERVED_WRITE,

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from holdfast.checkers.facts import resource_log
-from holdfast.checkers.facts.admissions import accepted, walked
+from holdfast.checkers.facts.admissions import accepted, stale_refused, walked
 from holdfast.checkers.facts.late_writes import late_writes
 from holdfast.checkers.facts.lost_holds import calm_from, losses
 from holdfast.checkers.holds.attempt_table import table
@@ -108,7 +107,7 @@ def stale_requests(case: Case) -> Places:
     """Requests of an older owner after a newer one had been admitted: those that the resource
     refused for their token, and those that it accepted."""
     found = table(case)
-    refused = resource_log.stale_refused(case)
+    refused = stale_refused(case)
     entry = found.of_rows(refused)
     own = zip(found.row[entry[entry >= 0]].tolist(), refused[entry >= 0].tolist(), strict=True)
     return _called(case, "request", dict.fromkeys([*own, *_admitted(case)]))

@@ -18,7 +18,7 @@ from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.verdict import CALM as CALM
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.plans.manifest import Manifest
-from holdfast.harness.verdicts.evidence import Dist, Evidence
+from holdfast.harness.verdicts.evidence import Dist, Evidence, Number
 from holdfast.harness.verdicts.former_keys import current
 from holdfast.harness.verdicts.judged import Cause, Judged, Judgement, UnderKind
 from holdfast.harness.verdicts.left_unknown import Tried
@@ -45,6 +45,8 @@ class Outcome:
     lacks   planned kinds under which it is promised and was not exercised -> reason
     seen    kind of fault -> row of the table of opportunities -> those of the run
     short   kinds under which it is UNKNOWN for lack of opportunities alone
+    counts  what the run exercised of it, by name; findings: their number. Empty and 0 in results
+            of older versions
     """
 
     verdict: Verdict
@@ -58,6 +60,8 @@ class Outcome:
     seen: Mapping[str, Mapping[str, Tried]] = field(default_factory=dict)
     short: tuple[str, ...] = ()
     cause: str = ""
+    counts: Mapping[str, Number] = field(default_factory=dict)
+    findings: int = 0
 
     @property
     def exercised(self) -> bool:
@@ -215,6 +219,8 @@ def _outcome(row: Judgement, manifest: Manifest, causes: Sequence[Cause]) -> Out
         },
         short=tuple(kinds for kinds, one in row.under.items() if one.short),
         cause=cause.sentence if cause else "",
+        counts=dict(row.exercised),
+        findings=len(row.findings),
     )
 
 

@@ -109,14 +109,13 @@ class Writes:
 
     def outdated(self, at: int, request: int) -> bool:
         """Whether a request came after a newer owner's had been admitted, and is no admission of
-        that owner itself; or was refused as one with a smaller token than one admitted before."""
+        that owner itself."""
         rows, acquires, own = self._rows, self._acquires(), Row(self._rows, at)
-        refused = rows.status[request] == FAIL
+        if own.status != OK:
+            return False
         for b in self._conditions.logs().get(rows.key[request], ()):
             if rows.t_inv[b] > rows.t_inv[request] or b == request:
                 continue
-            if refused and rows.token[b] > rows.token[request]:
-                return True
             newer = acquires.get(rows.attempt[b], -1)
             if newer >= 0 and rows.status[newer] == OK and self._newer(Row(rows, newer), own):
                 return True

@@ -12,9 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from holdfast.checkers.facts import resource_log
+from holdfast.checkers.facts.admissions import newer
 from holdfast.checkers.facts.power_losses import losses
 from holdfast.checkers.holds.attempt_table import table
-from holdfast.checkers.holds.derive import by_id
+from holdfast.checkers.holds.derive import Attempt, by_id, conflict
 from holdfast.checkers.holds.hierarchy import on_line, paths
 from holdfast.checkers.holds.hold_end import certain_end
 from holdfast.checkers.holds.overlaps import reaches, slack
@@ -150,10 +151,17 @@ class Counts:
     def stale_requests(self) -> tuple[dict[str, int], bool]:
         if self.case.options.get("resource") not in ("fenced", "strict"):
             return {}, False
-        refused = 0
+        refused, admitted = 0, dict[int, list[Attempt]]()
         for row in self.log:
+            own, key = by_id(self.case).get(int(row["attempt"])), int(row["key"])
+            before = admitted.setdefault(key, [])
+            if own is not None and row["status"] == Status.OK:
+                before.append(own)
             highest = row["aux"] if row["f"] == Op.SERVED_WRITE else row["arg"]
-            refused += bool(row["status"] == Status.FAIL and row["token"] < highest)
+            if own is None or row["status"] != Status.FAIL or row["token"] >= highest:
+                continue
+            others = (b for b in before if b.process != own.process and conflict(own, b))
+            refused += any(newer(self.case, b, own) for b in others)
         return {"stale requests refused": refused}, refused > 0
 
     def expired_requests(self) -> tuple[dict[str, int], bool]:

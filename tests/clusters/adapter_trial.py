@@ -35,15 +35,20 @@ Keys = dict[str, tuple[str, int]]
 """Key -> its value, and the rest of its lease in ms, -1 for none."""
 
 
+def every(packet: bytes) -> bool:
+    """Any packet."""
+    return True
+
+
 class Proxy:
     """Forwards to a server. `loses`: "request" or "reply", and the connection is closed then.
 
-    only   which packets are lost, all by default
+    only   which requests are lost, or lose their reply; all by default
     """
 
     def __init__(self, address: str, server: str, port: int = PORT) -> None:
         self.loses = ""
-        self.only: Callable[[bytes], bool] = lambda packet: True
+        self.only: Callable[[bytes], bool] = every
         self._server, self._port = server, port
         self._door = socket.create_server((address, port), backlog=64)
         threading.Thread(target=self._accept, daemon=True).start()
@@ -52,13 +57,19 @@ class Proxy:
         while True:
             near, _ = self._door.accept()
             far = socket.create_connection((self._server, self._port))
+            asked = threading.Event()
             for ends in ((near, far, "request"), (far, near, "reply")):
-                threading.Thread(target=self._pump, args=ends, daemon=True).start()
+                threading.Thread(target=self._pump, args=(*ends, asked), daemon=True).start()
 
-    def _pump(self, source: socket.socket, target: socket.socket, what: str) -> None:
+    def _pump(
+        self, source: socket.socket, target: socket.socket, what: str, asked: threading.Event
+    ) -> None:
         with suppress(OSError):
             while data := source.recv(65536):
-                if self.loses == what and self.only(data):
+                # A request may be several packets, of which the first shows what it is.
+                if what == "request" and self.loses and self.only(data):
+                    asked.set()
+                if self.loses == what and (asked.is_set() or self.only is every):
                     break
                 target.sendall(data)
         for end in (source, target):

@@ -30,7 +30,8 @@ from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import NO_TOKEN, Answer, Grant, Mode, Status
 from holdfast.harness.core.ports import ClientSetup
-from tests.clusters.adapter_trial import Proxy
+from tests.clusters import store_probes
+from tests.clusters.adapter_trial import Proxy, every
 
 LEASE_NS, WAIT_NS, HUNG_S, SETTLED_S = 3 * SECOND, 1_200_000_000, 4, 25
 INNODB_CACHE_S = 0.12
@@ -39,9 +40,13 @@ ZK_DELETE = 2
 """The type of ZooKeeper's request that deletes a node."""
 
 
+AT = "{address}"
+"""In a text of OPTIONS: the client's address of the server."""
 ACQUIRES = ("free", "theirs", "theirs, cut", "cut", "reply-lost", "undone, cut")
 CALLS = ("ours", "gone", "theirs", "expired", "cut", "reply-lost", "released")
 """What the lock's state is made before a call; "undone": requests that take a contender back."""
+WRITES = ("write-cut", "write-reply-lost")
+"""Of a client that reads before it writes: its reads are answered."""
 
 
 class Etcd:
@@ -49,7 +54,9 @@ class Etcd:
 
     port, states = 2379, CALLS
 
-    def __init__(self, server: str) -> None:
+    lease_ns = LEASE_NS
+
+    def __init__(self, server: str, options: Mapping[str, str]) -> None:
         self._url = f"http://{server}:{self.port}"
 
     def _ask(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
@@ -104,7 +111,9 @@ class ZooKeeper:
 
     port, states = 2181, CALLS
 
-    def __init__(self, server: str) -> None:
+    lease_ns = LEASE_NS
+
+    def __init__(self, server: str, options: Mapping[str, str]) -> None:
         self._link = socket.create_connection((server, self.port), timeout=10)
         self._send(struct.pack("!iqiq", 0, 0, 60_000, 0) + _text(b"\0" * 16))
         self._reply()
@@ -166,7 +175,9 @@ class Sql:
     states: tuple[str, ...] = tuple(state for state in CALLS if state != "expired")
     # A session without a heartbeat is over when the server is told so, as in the state "gone".
 
-    def __init__(self, server: str) -> None:
+    lease_ns = LEASE_NS
+
+    def __init__(self, server: str, options: Mapping[str, str]) -> None:
         self._words = [word.format(server=server, port=self.port) for word in self.words]
 
     def _ask(self, query: str) -> list[str]:
@@ -265,7 +276,9 @@ class Memcached:
 
     port, states = 11211, CALLS
 
-    def __init__(self, server: str) -> None:
+    lease_ns = LEASE_NS
+
+    def __init__(self, server: str, options: Mapping[str, str]) -> None:
         self._link = socket.create_connection((server, self.port), timeout=10)
         self._lines = self._link.makefile("rb")
 
@@ -286,7 +299,9 @@ class Redis:
 
     port, states = 6379, CALLS
 
-    def __init__(self, server: str) -> None:
+    lease_ns = LEASE_NS
+
+    def __init__(self, server: str, options: Mapping[str, str]) -> None:
         self._link = socket.create_connection((server, self.port), timeout=10)
         self._lines = self._link.makefile("rb")
 
@@ -324,7 +339,19 @@ def _deletes(packet: bytes) -> bool:
     return len(packet) >= 12 and struct.unpack("!i", packet[8:12])[0] == ZK_DELETE
 
 
-SERVICES: Mapping[str, type[Etcd | ZooKeeper | Sql | Memcached | Redis]] = {
+class GivenRow(PostgresRow):
+    """PostgreSQL in the place of CockroachDB, which no package index has: same words, same table.
+
+    The table is the client's own, so that there is nothing to ask before its first request.
+    """
+
+    def contenders(self, lock: str) -> list[str]:
+        known = self._ask("select count(*) from pg_tables where tablename = 'locks'") == ["1"]
+        return super().contenders(lock) if known else []
+
+
+Probe = Etcd | ZooKeeper | Sql | Memcached | Redis | store_probes.Http | store_probes.Nats
+SERVICES: Mapping[str, type[Probe]] = {
     "etcd": Etcd,
     "zookeeper": ZooKeeper,
     "postgres-advisory": Postgres,
@@ -336,7 +363,24 @@ SERVICES: Mapping[str, type[Etcd | ZooKeeper | Sql | Memcached | Redis]] = {
     "memcached": Memcached,
     "redis": Redis,
     "redlock": Redis,
+    "dynamodb": store_probes.DynamoDb,
+    "s3": store_probes.S3,
+    "gcs": store_probes.Gcs,
+    "azure-blob": store_probes.Azure,
+    "kubernetes": store_probes.Kubernetes,
+    "nats-kv": store_probes.Nats,
+    "cockroachdb": GivenRow,
+    "galera-lease": MariaDbLease,
+    "galera-get-lock": MariaDbUser,
 }
+
+
+def states_of(service: str, options: Mapping[str, str]) -> tuple[str, ...]:
+    """What a lock's state can be before a renewal or release."""
+    probe: Any = SERVICES[service]
+    timed = options.get("leases") == "timed"
+    states: tuple[str, ...] = getattr(probe, "timed_states" if timed else "states")
+    return (*states, *WRITES) if hasattr(probe, "writes") else states
 
 
 class Trial:
@@ -344,14 +388,19 @@ class Trial:
 
     def __init__(self, service: str, make: str, pair: str, options: Mapping[str, str]) -> None:
         near, far = pair.split("=")
-        self.server: Any = SERVICES[service](far)
+        self.server: Any = SERVICES[service](far, options)
+        self.lease_ns: int = self.server.lease_ns
+        self.states = states_of(service, options)
+        self.writes = WRITES if hasattr(self.server, "writes") else ()
+        self.first_ns: int = getattr(self.server, "first_ns", 0)
         self.proxy = Proxy(near, far, self.server.port)
         self.deletes = _deletes if service == "zookeeper" else None
         self.clients = [
             load(make)(
                 ClientSetup(
-                    process=n, name=f"c{n}", servers=[("n1", address)], lease_ns=LEASE_NS,
-                    options=options, tell=lambda op, **rest: None,
+                    process=n, name=f"c{n}", servers=[("n1", address)],
+                    lease_ns=self.lease_ns, tell=lambda op, **rest: None,
+                    options={key: text.replace(AT, address) for key, text in options.items()},
                 )
             )
             for n, address in ((1, near), (2, far))
@@ -360,7 +409,9 @@ class Trial:
         self.attempts = 0
         self.calling: asyncio.Future[Any] | None = None
 
-    async def do(self, who: int, call: str, *args: Any, **named: Any) -> Any:
+    async def do(
+        self, who: int, call: str, *args: Any, within_s: float = HUNG_S, **named: Any
+    ) -> Any:
         """The answer to a call; INFO if the library hangs, which ends when the state is healed."""
         client = self.clients[who]
         if getattr(client, "blocking", False):
@@ -368,18 +419,22 @@ class Trial:
             self.calling = asyncio.get_running_loop().run_in_executor(self.threads[who], work)
         else:
             self.calling = asyncio.ensure_future(getattr(client, call)(*args, **named))
-        await asyncio.wait([self.calling], timeout=HUNG_S)
+        await asyncio.wait([self.calling], timeout=within_s)
         if not self.calling.done():
-            return Answer(outcome=Status.INFO, error=f"no answer within {HUNG_S} s")
+            return Answer(outcome=Status.INFO, error=f"no answer within {within_s} s")
         return self.calling.result()
 
     async def acquire(self, who: int, lock: str, wait_ns: int = 0) -> tuple[Any, Grant]:
         self.attempts += 1
-        asked = {"ttl_ns": LEASE_NS, "wait_ns": wait_ns, "mode": Mode.EXCLUSIVE}
-        said = await self.do(who, "acquire", lock, attempt=self.attempts, **asked)
+        self.server.attempts = self.attempts
+        asked = {"ttl_ns": self.lease_ns, "wait_ns": wait_ns, "mode": Mode.EXCLUSIVE}
+        within_s = max(HUNG_S, 2 * wait_ns / SECOND)
+        said = await self.do(
+            who, "acquire", lock, attempt=self.attempts, within_s=within_s, **asked
+        )
         token = getattr(said, "token", NO_TOKEN)
         grant = Grant(
-            lock=lock, attempt=self.attempts, token=token, ttl_ns=LEASE_NS, granted_at_ns=0
+            lock=lock, attempt=self.attempts, token=token, ttl_ns=self.lease_ns, granted_at_ns=0
         )
         return said, grant
 
@@ -389,11 +444,14 @@ class Trial:
             if hasattr(self.clients[client], "open"):
                 await self.do(client, "open")
         for call, wait_ns in (("try", 0), ("acquire", WAIT_NS)):
-            for state in ACQUIRES:
+            for state in (*ACQUIRES, *self.writes):
                 await self.meet_acquire(call, state, wait_ns)
         for call in ("renew", "release"):
-            for state in self.server.states:
-                await self.meet(call, state)
+            for state in self.states:
+                if state != "expired":
+                    await self.meet(call, state)
+        if "expired" in self.states:
+            await self.meet_expired()
 
     async def until(self, met: Callable[[], bool], what: str) -> None:
         deadline = time.monotonic() + SETTLED_S
@@ -402,8 +460,16 @@ class Trial:
             await asyncio.sleep(0.05)
 
     def lose(self, what: str, only: Callable[[bytes], bool] | None = None) -> None:
-        self.proxy.only = only or (lambda packet: True)
+        self.proxy.only = only or every
         self.proxy.loses = what
+
+    def lose_in(self, state: str, only: Callable[[bytes], bool] | None = None) -> None:
+        """What is lost in a state: the request, or its reply; "write": not those that read."""
+        only = self.server.writes if state.startswith("write") else only
+        if state.endswith("cut"):
+            self.lose("request", only)
+        elif state.endswith("reply-lost"):
+            self.lose("reply", only)
 
     async def meet_acquire(self, call: str, state: str, wait_ns: int) -> None:
         lock = f"{call}-{state.replace(', ', '-')}"
@@ -413,12 +479,7 @@ class Trial:
         if state.startswith(("theirs", "undone")):
             await self.taken(lock)
         before = self.server.contenders(lock)
-        if state == "undone, cut":
-            self.lose("request", self.deletes)
-        elif state.endswith("cut"):
-            self.lose("request")
-        elif state == "reply-lost":
-            self.lose("reply")
+        self.lose_in(state, self.deletes if state == "undone, cut" else None)
         said, _ = await self.acquire(0, lock, wait_ns)
         await self.tell(call, state, said, lock, before, "")
 
@@ -434,7 +495,7 @@ class Trial:
         deadline = time.monotonic() + SETTLED_S
         while True:
             lock = f"{name}-{self.attempts}"
-            said, grant = await self.acquire(0, lock)
+            said, grant = await self.acquire(0, lock, self.first_ns)
             if said.outcome is Status.OK:
                 return lock, grant
             assert time.monotonic() < deadline, (name, said)
@@ -442,7 +503,7 @@ class Trial:
     async def taken(self, lock: str) -> None:
         """The other client holds a lock; its last session may have been ended."""
         deadline = time.monotonic() + SETTLED_S
-        while (said := (await self.acquire(1, lock))[0]).outcome is not Status.OK:
+        while (said := (await self.acquire(1, lock, self.first_ns))[0]).outcome is not Status.OK:
             assert time.monotonic() < deadline, (lock, said)
 
     async def meet(self, call: str, state: str) -> None:
@@ -453,16 +514,37 @@ class Trial:
             self.server.delete(ours)
         if state == "theirs":
             await self.taken(lock)
-        elif state == "expired":
+        elif state == "overtaken":
+            # A library may renew by itself: its owner is cut off meanwhile.
             self.lose("request")
-            await self.until(lambda: not self.server.contenders(lock), "it expires")
+            said, _ = await self.acquire(1, lock, 3 * self.lease_ns)
             self.proxy.loses = ""
+            if said.outcome is not Status.OK:
+                return  # No taking over: that of a library may wait for an hour.
         elif state == "released":
             await self.do(0, "release", grant)
+        await self.call(call, state, lock, grant, ours)
+
+    async def meet_expired(self) -> None:
+        """Both calls of holders whose leases ran out, in one and the same time."""
+        calls = ("renew", "release")
+        held = [await self.held(f"{call}-expired") for call in calls]
+        ours = [self.server.contenders(lock)[0] for lock, _ in held]
+        self.lose("request")
+        for lock, _ in held:
+            await self.until(partial(self.free, lock), "it expires")
+        self.proxy.loses = ""
+        for call, (lock, grant), mine in zip(calls, held, ours, strict=True):
+            await self.call(call, "expired", lock, grant, mine)
+
+    def free(self, lock: str) -> bool:
+        return not self.server.contenders(lock)
+
+    async def call(self, call: str, state: str, lock: str, grant: Grant, ours: str) -> None:
+        """The renewal or release itself, and what the server has before and after."""
         before = self.server.contenders(lock)
-        if state in ("cut", "reply-lost"):
-            self.lose("request" if state == "cut" else "reply")
-        words = {"ttl_ns": LEASE_NS} if call == "renew" else {}
+        self.lose_in(state)
+        words = {"ttl_ns": self.lease_ns} if call == "renew" else {}
         try:
             said = await self.do(0, call, grant, **words)
         except KeyError:

@@ -27,6 +27,7 @@ from holdfast.clusters.systems.redis import PORT
 from holdfast.harness.core.loading import load
 from tests import needs
 from tests.clusters.adapter_trial import LEASE_NS, SHORT_MS, SOMEBODY, STATES
+from tests.clusters.at_once import Row, Trials, running
 
 ROOT = Path(__file__).resolve().parents[2]
 SERVERS = {"redis": 1, "redlock": 3}
@@ -47,7 +48,6 @@ KNOWN = {
     ("coredis_lock", "renew", "lasting"): LASTING,
 }
 """(adapter, call, state) -> why the claim is not true there, and stays."""
-Row = dict[str, Any]
 
 
 def untrue(row: Row, *, release_proves: bool) -> str:
@@ -134,13 +134,12 @@ def redis_server(folder: Path, address: str) -> Iterator[None]:
         process.wait()
 
 
-def rows_of(folder: Path, name: str, adapter: str, expire: str) -> list[Row]:
+def rows_of(folder: Path, address: str, name: str, adapter: str, expire: str) -> list[Row]:
     """What the trial of an adapter prints."""
     row = LIBRARIES[name]
     made: Any = load(entry(row.system, {"library": name}))
     packages = needs.libraries(made.libraries, made.built)
-    base = f"127.{1 + os.getpid() % 250}"
-    pairs = [(f"{base}.7.{n}", f"{base}.8.{n}") for n in range(1, SERVERS[row.system] + 1)]
+    pairs = [(f"{address}.{n}", f"{address}.{10 + n}") for n in range(1, SERVERS[row.system] + 1)]
     with ExitStack() as stack:
         for _, server in pairs:
             stack.enter_context(redis_server(folder, server))
@@ -154,10 +153,19 @@ def rows_of(folder: Path, name: str, adapter: str, expire: str) -> list[Row]:
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
 
+@pytest.fixture(scope="module")
+def trials(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Trials]:
+    """The rows of all trials that are asked for here."""
+    with running(request, tmp_path_factory, rows_of, ("name", "adapter", "expire")) as made:
+        yield made
+
+
 @pytest.mark.real_server
 @pytest.mark.parametrize(("name", "adapter", "expire"), TRIALS)
-def test_what_an_adapter_says_is_true(tmp_path: Path, name: str, adapter: str, expire: str) -> None:
-    rows = rows_of(tmp_path, name, adapter, expire)
+def test_what_an_adapter_says_is_true(trials: Trials, name: str, adapter: str, expire: str) -> None:
+    rows = trials[name, adapter, expire].result()
     calls = {(row["call"], row["state"]) for row in rows}
     assert {(call, state) for call in ("renew", "release") for state in STATES} <= calls
     claims = {row["outcome"] for row in rows}

@@ -335,6 +335,13 @@ def test_a_campaign_has_a_row_per_run_and_property(run: hf.Run) -> None:
     assert dict(zip(frame["property"], frame["property_verdict"], strict=True)) == {
         prop: str(verdict) for prop, verdict in run.verdicts.items()
     }
+    kept = json.loads((run.path / "verdicts.json").read_text())["verdicts"]
+    judged = {row["property"]: row for row in kept}
+    for prop, counts, number in zip(
+        frame["property"], frame["counts"], frame["findings"], strict=True
+    ):
+        assert counts == judged[prop]["exercised"] != {}
+        assert number == len(judged[prop]["findings"])
     assert found.matrix().loc[("reference unfenced", "no-stale-write"), "pause"] == "x 1/1"
     assert hf.runs(run.path.parent)["p50"].iloc[0] > 0
 

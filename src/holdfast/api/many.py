@@ -37,7 +37,8 @@ class Campaign:
 
     def frame(self) -> DataFrame:
         """One row per run and property: the run's columns, then property, verdict, promised,
-        severity, kind and sentence of the first finding, reason."""
+        severity, findings (their number), kind and sentence of the first, reason, counts (what the
+        run exercised, by name)."""
         pandas = extras.load("pandas", "a data frame")
         rows = [
             {
@@ -47,15 +48,17 @@ class Campaign:
                 "promised": one.promised,
                 "exercised": one.exercised,
                 "severity": one.severity,
+                "findings": one.findings,
                 "kind": one.kind or None,
                 "sentence": one.sentence or None,
                 "reason": one.reason or None,
+                "counts": dict(one.counts),
             }
             for n, result in enumerate(self.results)
             for prop, one in result.properties.items()
         ]
-        names = ["run", "property", "property_verdict", "promised", "exercised", "severity", "kind",
-                 "sentence", "reason"]  # fmt: skip
+        names = ["run", "property", "property_verdict", "promised", "exercised", "severity",
+                 "findings", "kind", "sentence", "reason", "counts"]  # fmt: skip
         found = pandas.DataFrame(rows, columns=names)
         return found.merge(_runs(self.results), left_on="run", right_index=True).drop(columns="run")
 

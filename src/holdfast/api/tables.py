@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 import numpy as np
 
 from holdfast.api import history_frame
-from holdfast.checkers.facts import resource_log as facts_log
+from holdfast.checkers.facts import admissions
 from holdfast.checkers.holds.derive import Attempt, attempts
 from holdfast.checkers.properties.no_stale_write import stale_writes
 from holdfast.harness.core import extras
@@ -110,9 +110,9 @@ def resource_log(case: Case) -> DataFrame:
     order = np.lexsort((log["row"], log["writer"]))
     at, log = at[order], log[order]
     columns = history_frame.Columns(case, at)
-    # Accepted: what the checker calls stale; rejected: what the resource called outdated.
+    # Accepted: what the checker calls stale; rejected: those of older owners.
     stale = [request.row for request, *_ in stale_writes(case)]
-    stale += facts_log.stale_refused(case).tolist()
+    stale += admissions.stale_refused(case).tolist()
     return pandas.DataFrame(
         {
             "order": np.arange(len(at)),

@@ -9,6 +9,7 @@ from itertools import product
 
 import pytest
 
+from holdfast.checkers.facts.admissions import stale_refused
 from holdfast.checkers.properties.no_stale_write import check, stale_writes
 from holdfast.harness.core.case import Case, History
 from holdfast.harness.core.operations import NO_TOKEN, Op, Status, attempt_id
@@ -92,15 +93,25 @@ def stale(log: list[Request], ordered: bool) -> list[int]:
     return [
         n
         for n, request in enumerate(log)
-        if request.accepted
-        and request.op is Op.SERVED_WRITE
-        and any(
-            before.accepted
-            and before.grant.process != request.grant.process
-            and later(before.grant, request.grant, ordered)
-            for before in log[:n]
-        )
+        if request.accepted and request.op is Op.SERVED_WRITE and behind(log, n, ordered)
     ]
+
+
+def behind(log: list[Request], n: int, ordered: bool) -> bool:
+    """Whether a request of a newer grant of another process was accepted before."""
+    mine = log[n].grant
+    return any(
+        before.accepted
+        and before.grant.process != mine.process
+        and later(before.grant, mine, ordered)
+        for before in log[:n]
+    )
+
+
+def refused(log: list[Request], ordered: bool) -> list[int]:
+    """Places of requests that were refused for their token, and not to the rightful owner."""
+    outdated = [n for n, r in enumerate(log) if not r.accepted and r.grant.token < r.highest]
+    return [n for n in outdated if behind(log, n, ordered)]
 
 
 def contradicted(made: list[Grant]) -> bool:
@@ -119,9 +130,9 @@ def expected(made: list[Grant], log: list[Request], ordered: bool) -> Verdict:
     met = any(
         a is not b and b.status is Status.OK and b.ret < a.ret for a, b in product(made, made)
     )
-    refused = any(not r.accepted and r.grant.token < r.highest for r in log)
     owners = {(r.grant.process, r.grant.n) for r in log}
-    return Verdict.HOLDS if met and refused and len(owners) > 1 else Verdict.UNKNOWN
+    tried = bool(refused(log, ordered))
+    return Verdict.HOLDS if met and tried and len(owners) > 1 else Verdict.UNKNOWN
 
 
 def told(made: list[Grant], log: list[Request], ordered: bool) -> Case:
@@ -177,6 +188,8 @@ def compare(seed: int, n: int) -> Counter[Verdict]:
         first = len(made)
         found = [request.row - first for request, *_ in stale_writes(judged)]
         assert found == stale(log, ordered), (made, log, ordered)
+        tried = [row - first for row in stale_refused(judged).tolist()]
+        assert tried == refused(log, ordered), (made, log, ordered)
         verdict = check(judged).verdict
         assert verdict is expected(made, log, ordered), (made, log, ordered)
         verdicts[verdict] += 1

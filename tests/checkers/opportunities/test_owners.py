@@ -28,6 +28,8 @@ from tests.checkers.shorthand import case
 
 PASSED = "0a?@0 0a+7@1 1a?@19 1a+8@20 "
 """The lock passes from client 0 to client 1, by a lease of 10 s."""
+RESTARTED = "0a?@0 0a+7@1 0w? 0S+ 0w+ 1a?@19 1a+2@20 "
+"""The tokens begin anew: that of the newer owner is the smaller."""
 PAUSE = window("pause", "c0", 2, 19)
 LATE = window("pause", "c1", 60, 61)
 
@@ -54,6 +56,8 @@ def of(text: str, *windows: Window, **changes: Any) -> Case:
         (stale_requests, PASSED + "1w? 1S+ 1w+ 0w? 0S- 0w-", 1),
         (stale_requests, PASSED + "1w? 1S+ 1w+ 0w? 0S+ 0w+", 1),  # a resource that admits it
         (stale_requests, PASSED + "0w? 0S+ 0w+ 1w? 1S+ 1w+", 0),
+        (stale_requests, RESTARTED + "1w? 1S- 1w-", 0),  # the rightful owner
+        (stale_requests, RESTARTED + "1w? 1S- 1w- 0w? 0S- 0w-", 0),  # nobody newer was admitted
         (expired_requests, "0a?@0 0a+7@1 0r?@2 0r+@3 0w?@4 0S+@4.1 0w+@5", 1),
         (expired_requests, "0a?@0 0a+7@1 0w?@2 0S+@2.1 0w+@2.2 0r?@3 0r+@4", 0),
         (lost_holds, "0a?@0 0a+7@1 0L@12", 1),
