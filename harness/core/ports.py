@@ -620,7 +620,7 @@ class OperatorLockClient(Protocol):
 class Queried:
     """Response of a service to a query of a lock. outcome: OK, or INFO without a response.
 
-    token, renewals   of the hold in force; NO_TOKEN: the lock is free
+    token, renewals   of the hold in force; NO_TOKEN: the lock is free; renewals -1: not reported
     place             number of waiters ahead of the attempt; -1: it does not wait
     length            number of waiters of the lock; -1: the service does not report it
     owner, metadata   name and metadata text of the hold; "" for none

@@ -20,6 +20,7 @@ from holdfast.clusters.systems.program import command_line
 from holdfast.clusters.systems.program.client import SENDERS
 from holdfast.clusters.systems.program.table import has_servers, problems, server_of
 from holdfast.clusters.systems.user_class.system import CHOICES, declared
+from holdfast.clusters.systems.user_class.terms import able
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.ports import Command, Image, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
@@ -55,10 +56,15 @@ class ProgramSystem:
             promises=self._table.get("promises"),
             proves=bool(self._table.get("proves", True)),
             evidence=f"the client program {' '.join(self.argv(options))}",
+            listed=self.listed(),
         )
 
     def abilities(self, options: Mapping[str, str]) -> Sequence[str]:
         """Those that the table lists; the program gets their keys with each acquire."""
+        return able(self.listed())
+
+    def listed(self) -> Sequence[str]:
+        """What the table lists, as it lists it."""
         return tuple(self._table.get("abilities", ()))
 
     def option_names(self) -> Sequence[str]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 from holdfast.clusters.systems.program.command_line import blanks, split
 from holdfast.clusters.systems.user_class.system import CHOICES
-from holdfast.clusters.systems.user_class.terms import PARAMETERS
+from holdfast.clusters.systems.user_class.terms import LISTED
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.verdict import PROPERTIES
 
@@ -112,9 +112,9 @@ def _one_of(name: str) -> Callable[[object], str]:
 
 def _abilities(value: object) -> str:
     listed = value if isinstance(value, list) else [value]
-    unknown = [name for name in listed if name not in PARAMETERS]
+    unknown = [name for name in listed if name not in LISTED]
     if unknown or not isinstance(value, list):
-        return f"expected a list of abilities: {', '.join(PARAMETERS)}"
+        return f"expected a list of abilities: {', '.join(LISTED)}"
     return ""
 
 

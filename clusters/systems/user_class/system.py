@@ -11,14 +11,14 @@ Tested with: the servers of the class
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.presets import LEASE
 from holdfast.clusters.systems.user_class.attributes import misspelt
-from holdfast.clusters.systems.user_class.terms import abilities_of, half_declared
+from holdfast.clusters.systems.user_class.terms import QUERIES, abilities_of, able, half_declared
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
@@ -42,11 +42,16 @@ def declared(
     promises: Mapping[str, str | Sequence[str]] | None,
     proves: bool,
     evidence: str,
+    listed: Collection[str] = (),
 ) -> Promises:
-    """The promises of a user's lock: its values of CHOICES, and by default those of any lock."""
+    """The promises of a user's lock: its values of CHOICES, and by default those of any lock.
+
+    listed   what it can do beyond a plain lock, of `LISTED`
+    """
     ordered = chosen["tokens"] == "ordered"
     if promises is None:
-        promises = dict.fromkeys((*USUAL, *(WITH_TOKENS if ordered else ())), "any")
+        asked = ("truthful-queries",) if {*QUERIES, "check"} & set(listed) else ()
+        promises = dict.fromkeys((*USUAL, *(WITH_TOKENS if ordered else ()), *asked), "any")
     return replace(
         LEASE,
         purpose=chosen["purpose"],
@@ -58,6 +63,7 @@ def declared(
         release_once=proves,
         slip_ns=20 * MILLISECOND,
         tokens_unique=ordered,
+        subtrees="subtrees" in listed,
         recovery_ns=5 * SECOND,
         keeps={
             prop: (kinds,) if isinstance(kinds, str) else tuple(kinds)
@@ -120,8 +126,12 @@ class OwnSystem:
         ]
 
     def abilities(self, options: Mapping[str, str]) -> Sequence[str]:
-        """What its `acquire` takes beyond lock, owner and lease."""
-        return abilities_of(self._made.acquire)
+        """What its `acquire` takes beyond lock, owner and lease, and its queries."""
+        return able(abilities_of(self._made))
+
+    def listed(self) -> Sequence[str]:
+        """The same, one by one."""
+        return abilities_of(self._made)
 
     def option_names(self) -> Sequence[str]:
         """The options that the class declares."""
@@ -135,6 +145,7 @@ class OwnSystem:
             promises=getattr(self._made, "promises", None),
             proves=bool(getattr(self._made, "proves", True)),
             evidence=f"{self._name}, a class of the user",
+            listed=self.listed(),
         )
 
     def _options(self, options: Mapping[str, str]) -> dict[str, str]:

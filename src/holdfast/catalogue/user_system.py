@@ -272,8 +272,8 @@ def program_options(
         target.parent.mkdir(parents=True, exist_ok=True)
         copy = shutil.copytree if (base / name).is_dir() else shutil.copy2
         copy(base / name, target)
-    able = json.dumps(list(made.abilities(options)))
-    return {"argv": json.dumps(argv), "folder": str(folder), "abilities": able}
+    listed = json.dumps(list(made.listed()))
+    return {"argv": json.dumps(argv), "folder": str(folder), "abilities": listed}
 
 
 def fingerprint(systems: Iterable[str]) -> str:
