@@ -25,7 +25,7 @@ from holdfast.harness.client import resource_replies
 from holdfast.harness.client.resource_replies import PORT, Reply, Resource
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.json_value import Json
-from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status, Terms
+from holdfast.harness.core.operations import GENERATION, Answer, Grant, Mode, Op, Status, Terms
 from holdfast.harness.core.ports import ClientSetup, Queried
 from holdfast.harness.core.waiting import cancel_until_done
 from holdfast.harness.recording.error_lines import first_error
@@ -72,6 +72,9 @@ class ProgramClient:
             "seed": str(self._setup.seed),
             "lease": str(self._setup.lease_ns // MILLISECOND),
             "python": sys.executable,
+            "address": dict(self._setup.clients).get(self._setup.name.partition(".")[0], ""),
+            "index": str((self._setup.process - 1) % GENERATION),
+            "clients": ",".join(f"{name}={address}" for name, address in self._setup.clients),
         }
         argv = command_line.filled(json.loads(options["argv"]), values, folder)
         if shutil.which(argv[0]) is None:

@@ -6,7 +6,6 @@ module.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -23,6 +22,7 @@ from holdfast.harness.core.clock import MILLISECOND, SECOND, now_ns
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import (
     CHANGED,
+    GENERATION,
     PLAIN,
     Answer,
     Grant,
@@ -156,15 +156,23 @@ def _client(made: type[object], setup: ClientSetup) -> object:
 
 
 def made_with(made: type[Any], setup: ClientSetup, now: Callable[[], float]) -> Any:
-    """An object of the user's class. now: a clock in seconds, for a class that takes `now`."""
+    """An object of the user's class, with those of these that its constructor takes by name: a
+    clock in seconds, the client's name, number and address, and all clients."""
     options = {**getattr(made, "options", {}), **setup.options}
-    clock = {"now": now} if takes_clock(made) else {}
-    return made(list(setup.servers), options, **clock)
+    node = setup.name.partition(".")[0]
+    known = {
+        "now": now,
+        "name": node,
+        "index": (setup.process - 1) % GENERATION,
+        "address": dict(setup.clients).get(node, ""),
+        "clients": list(setup.clients),
+    }
+    taken = parameters_of(made)
+    return made(
+        list(setup.servers), options, **{name: known[name] for name in known if name in taken}
+    )
 
 
 def takes_clock(made: type[object]) -> bool:
     """Whether the class wants a clock from us: its constructor has a parameter `now`."""
-    try:
-        return "now" in inspect.signature(made).parameters
-    except (TypeError, ValueError):
-        return False
+    return "now" in parameters_of(made)

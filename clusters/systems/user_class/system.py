@@ -11,6 +11,7 @@ Tested with: the servers of the class
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -27,6 +28,8 @@ from holdfast.harness.core.verdict import PROPERTIES, Promises
 
 USUAL = ("mutual-exclusion", "ownership", "deadlock-freedom", "orphan-freedom", "no-hung-request")
 WITH_TOKENS = ("token-order", "no-stale-write")
+TOGETHER, IN_TURN = STARTS = "together", "in turn"
+"""Values of `start`: a class may also have a method of that name."""
 CHOICES = {
     "tokens": ("none", "ordered", "unordered"),
     "bound": ("lease", "session", "connection", "none"),
@@ -89,6 +92,9 @@ class OwnSystem:
         self._defaults: Mapping[str, object] = dict(getattr(self._made, "options", {}))
         self.server_of = self._server if isinstance(self._server, str) else ""
         self.nodes = int(getattr(self._made, "nodes", 1 if callable(self._server) else 0))
+        self.servers_import = callable(self._server) and bool(self.libraries)
+        self._start: object = inspect.getattr_static(self._made, "start", TOGETHER)
+        self.in_turn = self._start == IN_TURN
         self.states_promises = hasattr(self._made, "promises")
         problems = self._problems()
         if problems:
@@ -114,6 +120,8 @@ class OwnSystem:
                     f"invalid {name} = {getattr(made, name)!r}:"
                     f" expected one of {', '.join(choices)}"
                 )
+        if isinstance(self._start, str) and self._start not in STARTS:
+            problems.append(f"invalid start = {self._start!r}: expected one of {', '.join(STARTS)}")
         promises = getattr(made, "promises", {})
         if not isinstance(promises, Mapping):
             return [

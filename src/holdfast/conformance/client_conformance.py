@@ -177,6 +177,7 @@ class Trial:
 def tried(client: str, servers: str, *, sends: bool = False) -> list[str]:
     """All violations of the protocol by a client, one sentence each; empty if it conforms."""
     values = {"node": "doctor", "servers": servers, "seed": "0", "lease": "2000"}
+    values |= {"address": "127.0.0.1", "index": "0", "clients": "doctor=127.0.0.1"}
     values["python"] = sys.executable
     argv = command_line.filled(command_line.split(client), values, Path().absolute())
     if not argv or shutil.which(argv[0]) is None:

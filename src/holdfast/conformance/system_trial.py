@@ -86,6 +86,9 @@ def _program(given: Mapping[str, str], nodes: Sequence[Node]) -> tuple[str, ...]
         "servers": ",".join(node.address for node in nodes),
         "seed": "0",
         "lease": "2000",
+        "address": "127.0.0.1",
+        "index": "0",
+        "clients": "doctor=127.0.0.1",
         "python": sys.executable,
     }
     return command_line.filled(json.loads(given["argv"]), values, Path(given["folder"]))
