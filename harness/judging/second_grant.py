@@ -25,6 +25,8 @@ OUTDATED = (*MECHANISMS[LATE], *MECHANISMS["notice"])
 """Kinds of findings about an owner whose hold was over, by a second grant that may be right."""
 KINDS = (*MECHANISMS[OVERLAP], *FORGOTTEN_KINDS, *OUTDATED)
 """Kinds of findings about two grants of a lock."""
+STUCK = ("deadlock", "orphan")
+"""Kinds of findings about a lock that is not granted again after its last owner."""
 NEAR_NS = 50 * MILLISECOND
 """A grant that follows an event within this time, and 10 % of the lease, can be its effect where
 events of that kind are common."""
@@ -169,6 +171,8 @@ def happened(case: Case, shown: Shown) -> Step | None:
         for one in shown.witnesses
         if one.op in ("acquire", "try") and one.attempt > 0
     }
+    if shown.kind in STUCK:
+        return _owner_died(case, shown)
     if shown.kind not in KINDS or len(asked) < 2:
         return None
     # The finding is dated by the second grant; its answer may have come before that of the first.
@@ -183,6 +187,16 @@ def happened(case: Case, shown: Shown) -> Step | None:
     else:
         events = DIED if shown.kind == "early-grant" else ENDED
     return next((step for event in events if (step := event(grants)) is not None), None)
+
+
+def _owner_died(case: Case, shown: Shown) -> Step | None:
+    """The kill of the last owner, which held the lock then: its first witness."""
+    last = next((one for one in shown.witnesses if one.op in ("acquire", "try")), None)
+    for one in reversed(case.windows):
+        struck = last is not None and one.effective and one.traits.kills and last.node in one.nodes
+        if last is not None and struck and last.t_inv_ns <= one.from_ns <= shown.t_ns:
+            return _of_fault("owner-died", one)
+    return None
 
 
 def _step(grants: SecondGrant, event: str, text: str, t_ns: int, row: int = -1) -> Step:

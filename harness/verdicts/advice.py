@@ -80,6 +80,10 @@ EVENTS: dict[str, Advice] = {
         f"{FENCE}: requests of a killed process may still be on their way.",
         "free the lock of a dead owner only when its lease or its session is over.",
     ),
+    "owner-died": Advice(
+        "free the lock by hand after a crash of its owner, or use a lock with a lease.",
+        "bind each hold to a lease or a session, which ends when its owner is dead.",
+    ),
     "connection": Advice(
         f"{FENCE}: an owner whose connection is gone may still be at work.",
         "bind a hold to its lease, not to a connection.",

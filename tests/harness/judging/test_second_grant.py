@@ -172,6 +172,19 @@ def test_the_death_of_an_owner_within_its_lock_delay_is_named() -> None:
     assert step is not None and (step.event, step.fault) == ("killed", "f1")
 
 
+def test_the_kill_of_the_last_owner_of_a_lock_that_stays_closed_is_named() -> None:
+    text = f"{FIRST} 1t?@6 1t-@6.1"
+    for struck, wanted in (
+        (fault("c0", 3, 4, kills=True), True),
+        (fault("c1", 3, 4, kills=True), False),
+    ):
+        whole = case(text, windows=(struck,))
+        last = (event(whole.history, 0, whole.nodes),)
+        stuck = Shown(kind="deadlock", sentence="", lock="db", t_ns=5 * SECOND, witnesses=last)
+        step = happened(whole, stuck)
+        assert (step is not None and step.event == "owner-died") is wanted
+
+
 def test_findings_about_one_grant_have_no_such_event() -> None:
     whole = case(f"{FIRST} {second(5)} {KEPT}")
     finding = shown(whole)
