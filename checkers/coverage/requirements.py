@@ -420,11 +420,14 @@ def _queries(case: Case) -> Met:
     checks |= told
     if checks and not asked.size:
         return checks, [] if checks["over when queried"] else ["no hold was queried after its end"]
-    if not holders:
+    # What a lock does not report at all fails each time, and cannot be wrong.
+    reported = set(rows["f"][asked[rows["status"][asked] != Status.FAIL]].tolist())
+    never = set(rows["f"][asked].tolist()) - reported
+    if Op.HOLDER not in never and not holders:
         lacks.append(f"no response named a holder: 0 of {len(asked)} queries")
-    if not places:
+    if Op.PLACE not in never and not places:
         lacks.append(f"no response gave a queue position: 0 of {len(asked)} queries")
-    if (rows["f"][asked] == Op.LENGTH).any() and not lengths:
+    if Op.LENGTH in reported and not lengths:
         lacks.append(f"no response gave a queue length: 0 of {len(asked)} queries")
     named = {"holders named": holders, "hold ages": aged, "queue positions": places}
     named["lengths above 0"] = lengths

@@ -164,7 +164,7 @@ def _about_the_hold(case: Case, query: Query, story: LockStory, holder: Attempt)
         return None
     least, most = lock_timeline.renewals(case, holder, query.inv_ns, query.ret_ns)
     roles = {"holder": holder.row}
-    if not least <= query.res <= most:
+    if query.res >= 0 and not least <= query.res <= most:
         why = f"it had been renewed {least} to {most} times, not {query.res}"
         rule = "renewed-more" if query.res < least else "renewed-less"
         return why, (holder.row,), _proof(rule, roles, least=least, most=most)

@@ -21,7 +21,13 @@ from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import System
 from holdfast.harness.core.verdict import Promises
 
-KEPT_BY_DEFAULT = ("mutual-exclusion", "ownership", "token-order", "no-stale-write")
+KEPT_BY_DEFAULT = (
+    "mutual-exclusion",
+    "ownership",
+    "token-order",
+    "no-stale-write",
+    "truthful-queries",
+)
 REACHED_BY_DEFAULT = ("deadlock-freedom", "orphan-freedom")
 
 

@@ -9,13 +9,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import cycle
-from typing import Any, cast
+from typing import Any, Protocol, cast, runtime_checkable
 
 from holdfast.harness.client import resource_replies
 from holdfast.harness.client.grants import Claims
@@ -50,6 +58,9 @@ from holdfast.harness.recording.recorder import Rows, Stamps, Unrecorded
 CLOSE_S = 5
 GUARD_NS = 10 * SECOND
 """A call that exceeds its own bound by this time is given up here and judged as a hung request."""
+QUERIES = (Op.HOLDER, Op.PLACE, Op.LENGTH)
+UNREPORTED = Queried(outcome=Status.FAIL)
+"""What this lock does not report."""
 NOBODY: AbstractContextManager[None] = nullcontext()
 
 
@@ -71,6 +82,18 @@ class Parts:
     stamps: Stamps | None = None
 
 
+@runtime_checkable
+class PartlyQueried(Protocol):
+    """A QueryLockClient that does not answer everything.
+
+    reports      the queries that it answers: HOLDER, PLACE, LENGTH
+    conditional  whether its acquires take a condition
+    """
+
+    reports: Collection[Op]
+    conditional: bool
+
+
 class Context:
     """One logical client. Every method records its call; none raises for errors of a service.
 
@@ -79,6 +102,7 @@ class Context:
     rng       this client's own random generator
     now_ns    the clock of the run
     guard     bounds every call in flight
+    conditional  whether its acquires take a condition
     claims    its grants and loss notifications, with their callbacks
     thread    makes the calls of a blocking client; None for a client of coroutines
     """
@@ -101,6 +125,11 @@ class Context:
         self._wire = client.wire if isinstance(client, WiredLockClient) else ""
         blocking = isinstance(client, BlockingLockClient) and client.blocking
         self.thread = ThreadPoolExecutor(1, f"client-{parts.process}") if blocking else None
+        # A query is asked while an acquire waits, which keeps the client's own thread.
+        self._asking = ThreadPoolExecutor(1, f"queries-{parts.process}") if blocking else None
+        partly = client if isinstance(client, PartlyQueried) else None
+        self._reports = QUERIES if partly is None else partly.reports
+        self.conditional = partly is None or partly.conditional
 
     @property
     def running(self) -> bool:
@@ -130,8 +159,9 @@ class Context:
         with contextlib.suppress(Exception):
             async with asyncio.timeout(CLOSE_S):
                 await self._run(self._parts.lock_client.close)
-        if self.thread is not None:
-            self.thread.shutdown(wait=False, cancel_futures=True)
+        for thread in (self.thread, self._asking):
+            if thread is not None:
+                thread.shutdown(wait=False, cancel_futures=True)
 
     async def acquire(
         self,
@@ -221,18 +251,36 @@ class Context:
         return said.outcome is Status.OK
 
     async def _query(self, op: Op, lock: str, attempt: int) -> Queried:
+        if op not in self._reports:
+            return self._said(op, self._invoked(op, lock, attempt), UNREPORTED)
+        if self._asking is None:
+            row = self._invoked(op, lock, attempt)
+            return self._said(op, row, await self._able.query(lock, attempt=attempt))
+
+        def asked() -> Queried:
+            row = self._invoked(op, lock, attempt)
+            said = cast(Queried, self._able.query(lock, attempt=attempt))
+            return self._said(op, row, said)
+
+        return await asyncio.get_running_loop().run_in_executor(self._asking, asked)
+
+    def _invoked(self, op: Op, lock: str, attempt: int) -> int:
         key = self._recorder.intern(lock)
-        row = self._recorder.invoke(op, self.process, key, attempt=attempt)
-        said = await self._able.query(lock, attempt=attempt)
+        return self._recorder.invoke(op, self.process, key, attempt=attempt)
+
+    def _said(self, op: Op, row: int, said: Queried) -> Queried:
+        """The answer to a query, recorded."""
         outcome = said.outcome
-        err, more = said.error, dict[str, Any](res=said.place)
+        err, res, token, times = said.error, said.place, NO_TOKEN, 0
         if op is Op.LENGTH:
-            more = {"res": said.length}
-            outcome = Status.INFO if said.length < 0 else outcome
+            res = said.length
+            unsaid = said.length < 0 and outcome is Status.OK
+            outcome = Status.INFO if unsaid else outcome
         if op is Op.HOLDER:
-            err, told = err or said.metadata, spent(said.held_ns, said.left_ns)
-            more = {"res": said.renewals, "token": said.token, "spent": told}
-        self._recorder.complete(row, outcome, err=self._recorder.intern(err), **more)
+            err, times = err or said.metadata, spent(said.held_ns, said.left_ns)
+            res, token = said.renewals, said.token
+        at = self._recorder.intern(err)
+        self._recorder.complete(row, outcome, err=at, res=res, token=token, spent=times)
         return said
 
     async def renew(self, grant: Grant, *, ttl_ns: int | None = None) -> bool:

@@ -205,6 +205,7 @@ def context(
         seed=config["seed"],
         clock=clock,
         folder=config.get("folder", ""),
+        clients=tuple((name, address) for name, address in config.get("clients", ())),
     )
     lock_client = load(config["client"])(setup)
     if isinstance(lock_client, WritesItself):

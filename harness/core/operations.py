@@ -90,12 +90,15 @@ COLUMNS: dict[Op, dict[str, str]] = {
     Op.HEARTBEAT: {"arg": "session id", "res": "session lease granted, ns"},
     Op.HOLDER: {
         "token": "of the hold that was named (-1: nobody holds)",
-        "res": "renewals that it was said to have had",
+        "res": "renewals that it was said to have had (-1: it was not said)",
         "spent": "how long it was said to have lasted, and how much of its lease to be left, as"
         " `spent` packs them",
         "err": "of an ok: the text that it was said to carry, index into the writer's strings",
     },
-    Op.PLACE: {"res": "how many wait before this attempt, as answered (-1: it does not wait)"},
+    Op.PLACE: {
+        "res": "how many wait before this attempt, as answered (-1: it does not wait); of a query"
+        " that the service never answers the status is FAIL"
+    },
     Op.LENGTH: {"res": "how many wait for the lock, as answered"},
     Op.CHECK: {"token": "of the hold that was asked about; ok: it is in force, fail: it is not"},
     Op.READ: {"res": "version read", "token": "sent with it"},

@@ -534,9 +534,9 @@ class ClientSetup:
     seed      of the run, for the adapter's own random streams (harness.core.seeds)
     tell      records an unsolicited event (a loss): tell(op, attempt, lock, res, text, token).
               `res` per `events.COLUMNS`; `text` is the reason of LOST and CLOSED
-    clock     virtual time in ns, in the simulator: no threads, no input or output there; None on a
-              host
+    clock     virtual time in ns in the simulator (no threads, no input or output); else None
     folder    the run's folder on the client's host
+    clients   (node name, address) of all clients, this one and the probe among them
     """
 
     process: int
@@ -548,6 +548,7 @@ class ClientSetup:
     seed: int = 0
     clock: Callable[[], int] | None = None
     folder: str = ""
+    clients: Sequence[tuple[str, str]] = ()
 
 
 class Tell(Protocol):
@@ -620,7 +621,7 @@ class OperatorLockClient(Protocol):
 class Queried:
     """Response of a service to a query of a lock. outcome: OK, or INFO without a response.
 
-    token, renewals   of the hold in force; NO_TOKEN: the lock is free
+    token, renewals   of the hold in force; NO_TOKEN: the lock is free; renewals -1: not reported
     place             number of waiters ahead of the attempt; -1: it does not wait
     length            number of waiters of the lock; -1: the service does not report it
     owner, metadata   name and metadata text of the hold; "" for none

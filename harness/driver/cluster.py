@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import NEXT, EnvironmentFailed
@@ -57,6 +58,20 @@ class Running:
     generation: int
     writer: str
     name: str
+
+
+@runtime_checkable
+class StartsInTurn(Protocol):
+    """A System whose servers may have to start one after another."""
+
+    in_turn: bool
+
+
+@runtime_checkable
+class ServersImport(Protocol):
+    """A System whose servers may import the packages of its clients."""
+
+    servers_import: bool
 
 
 @dataclass(slots=True)
@@ -111,8 +126,7 @@ class Cluster:
             await self.adopt(node.name, self.agent)
         await self._tap()
         await self._give_disks()
-        await asyncio.gather(*(self.start(node.name) for node in self.named("server")))
-        await self._wait_for_servers()
+        await self._start_servers()
         if self.options.disk_bytes:
             # What a server wrote before it was ready (its empty database) is older than the run.
             await self.agent.ask("sync_disks")
@@ -149,7 +163,18 @@ class Cluster:
             path = str(self.place.run_dir / "data" / node.name)
             await self.agent.ask("disk", node=node.name, path=path, bytes=self.options.disk_bytes)
 
-    async def _wait_for_servers(self) -> None:
+    async def _start_servers(self) -> None:
+        """All at once, or each when its predecessor is ready."""
+        servers = self.named("server")
+        if isinstance(self.system, StartsInTurn) and self.system.in_turn:
+            for node in servers:
+                await self.start(node.name)
+                await self._wait_for([node])
+            return
+        await asyncio.gather(*(self.start(node.name) for node in servers))
+        await self._wait_for(servers)
+
+    async def _wait_for(self, servers: Sequence[Node]) -> None:
         options = self.options.system
         system, within_ns = self.system, READY_WITHIN_NS
         if isinstance(system, StartsSlowly):
@@ -161,7 +186,7 @@ class Cluster:
                 raise EnvironmentFailed(self.exit_message(node.name))
             return await self.system.ready(node, options)
 
-        for node in self.named("server"):
+        for node in servers:
             answered = until_answer(partial(ready, node), within_ns=within_ns, now=self.runtime.now)
             if not await answered:
                 raise EnvironmentFailed(
@@ -302,6 +327,8 @@ class Cluster:
             servers = [other for other in seen if other.role == "server"]
             command = await self._server_command(node, servers, place)
             # An image has all that it needs; the path of our code would only mislead it.
+            if isinstance(self.system, ServersImport) and self.system.servers_import:
+                environment["PYTHONPATH"] = os.pathsep.join((environment["PYTHONPATH"], *self.site))
             ours = environment if command.image is None else self.runtime.environ
             return replace(command, env={**ours, **command.env})
         config = self._config(node, seen, writer, generation, there)
@@ -357,6 +384,9 @@ class Cluster:
             **common,
             "processes": [number + GENERATION * generation for number in numbers],
             "servers": servers,
+            "clients": [
+                (other.name, other.address) for other in seen if other.role in ("client", "probe")
+            ],
             "orders": orders if self.ordered and not probe else "",
             "again": generation > 0,
             "client": self.system.client,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from holdfast.harness.core.case import Case, Checker, Window
 from holdfast.harness.core.operations import Op, Status
@@ -23,12 +24,13 @@ from holdfast.harness.history.tighten import share
 from holdfast.harness.judging import opportunities
 from holdfast.harness.judging.certificates import certificate, order_certificate
 from holdfast.harness.judging.run_case import case_of
+from holdfast.harness.judging.second_grant import happened
 from holdfast.harness.judging.server_record import compared
 from holdfast.harness.judging.shown_rows import event
 from holdfast.harness.plans.manifest import Manifest, RecordedChecker
 from holdfast.harness.runs import directory, files, journal
 from holdfast.harness.runs.directory import RunDir
-from holdfast.harness.verdicts.causes import with_causes
+from holdfast.harness.verdicts.causes import Between, unknown, with_causes
 from holdfast.harness.verdicts.evidence import Evidence
 from holdfast.harness.verdicts.judged import (
     Judged,
@@ -86,7 +88,8 @@ def judge_case(
     verdicts = [judge_one(prop, checkers[prop], case) for prop in case.asked]
     verdicts += _refused_owners(case, checkers)
     failing = every_acquire_failed(case.history, case.start_ns, case.nodes)
-    return judged_of(manifest, case, verdicts, failing, orders)
+    between = partial(happened, case)
+    return judged_of(manifest, case, verdicts, failing, orders, between)
 
 
 def _refused_owners(case: Case, checkers: Mapping[str, Checker]) -> list[PropertyVerdict]:
@@ -108,10 +111,12 @@ def judged_of(
     verdicts: Sequence[PropertyVerdict],
     failing: str,
     orders: bytearray | None = None,
+    between: Between = unknown,
 ) -> Judged:
     """The verdict of a run from those of its properties.
 
     failing   why every acquire failed, "" if one did not
+    between   what happened before a second grant, where all rows are at hand
     """
     kinds = sorted({window.do for window in case.windows if window.effective})
     orders = bytearray() if orders is None else orders
@@ -155,7 +160,7 @@ def judged_of(
         promises=manifest.promises,
         remedy=opportunities.remedy(plan, rows, verdicts),
     )
-    return with_causes(judged, manifest.traits)
+    return with_causes(judged, manifest.traits, between)
 
 
 def judge_one(prop: str, checker: Checker, case: Case) -> PropertyVerdict:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from holdfast.harness.core.clock import SECOND
@@ -39,8 +40,15 @@ def steps_of(
     finding: Shown,
     faults: Sequence[ObservedFault],
     traits: Mapping[str, Traits],
+    between: Step | None = None,
 ) -> tuple[Step, ...]:
-    """The steps of one finding in order of time, with the faults that may explain it."""
+    """The steps of one finding in order of time, with the faults that may explain it.
+
+    between   what happened before the grant that the finding is about, and made it possible: of
+              the faults then only those are named that it is, or that were open at that time
+    """
+    if between is not None:
+        faults = _open(run, faults, between)
     names = _Names(run)
     granted = [e for e in finding.witnesses if e.op in ("acquire", "try") and e.status == "ok"]
     steps = [
@@ -51,8 +59,18 @@ def steps_of(
         more, last = len(faults) - FAULTS, faults[FAULTS - 1]
         text = f"{more} more fault{'s' if more > 1 else ''} ({_kinds(faults[FAULTS:])})"
         steps.append(Step(text=text, t_ns=_began_ns(last), fault=faults[FAULTS].id))
+    if between is not None and between.fault:
+        steps = [replace(one, event=between.event) for one in steps]
+    elif between is not None:
+        steps.append(between)
     steps += _calls(names, finding) if finding.kind in BY_CALLS else [_own(finding)]
     return tuple(sorted(steps, key=lambda one: one.t_ns))
+
+
+def _open(run: Judged, faults: Iterable[ObservedFault], between: Step) -> list[ObservedFault]:
+    if between.fault:
+        return [fault for fault in run.faults if fault.id == between.fault]
+    return [one for one in faults if _began_ns(one) <= between.t_ns <= one.to_ns]
 
 
 def sentence_of(steps: Iterable[Step]) -> str:

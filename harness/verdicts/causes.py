@@ -9,13 +9,14 @@ grant and its last event. Nothing else is assumed, so a cause may name several k
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from holdfast.harness.core.fault_traits import Traits
 from holdfast.harness.core.verdict import Verdict
+from holdfast.harness.verdicts.advice import advice_of
 from holdfast.harness.verdicts.cause_steps import sentence_of, steps_of
-from holdfast.harness.verdicts.judged import Cause, Event, Judged, ObservedFault, Shown
+from holdfast.harness.verdicts.judged import Cause, Event, Judged, ObservedFault, Shown, Step
 
 FREED = ("foreign-release", "late-release")
 """Values of `Shown.cause`: a release freed another client's hold, or may have."""
@@ -125,12 +126,22 @@ class _Incident:
         return self.root.mechanism
 
 
-def with_causes(run: Judged, traits: Mapping[str, Traits]) -> Judged:
+Between = Callable[[Shown], Step | None]
+"""What happened between the two grants of a finding and made the second possible."""
+
+
+def unknown(_finding: Shown) -> None:
+    """`Between` where the rows of the history are not at hand."""
+
+
+def with_causes(run: Judged, traits: Mapping[str, Traits], between: Between = unknown) -> Judged:
     """The judged run with the causes of its findings."""
-    return replace(run, causes=causes_of(run, traits))
+    return replace(run, causes=causes_of(run, traits, between))
 
 
-def causes_of(run: Judged, traits: Mapping[str, Traits]) -> tuple[Cause, ...]:
+def causes_of(
+    run: Judged, traits: Mapping[str, Traits], between: Between = unknown
+) -> tuple[Cause, ...]:
     """The findings of a run by cause: broken promises first, then what others can follow from.
 
     traits   of the kinds of fault, by name
@@ -146,7 +157,8 @@ def causes_of(run: Judged, traits: Mapping[str, Traits]) -> tuple[Cause, ...]:
         one.kinds = _explaining(run, one, traits)
     groups = [part for group in _by_mechanism(incidents) for part in _by_fault(group)]
     causes = [
-        (_order(group[0].mechanism), _cause(run, group, under, traits)) for group, under in groups
+        (_order(group[0].mechanism), _cause(run, group, under, traits, between))
+        for group, under in groups
     ]
     causes.sort(key=lambda one: (not one[1].broken, one[0], one[1].t_ns))
     return tuple(cause for _, cause in causes)
@@ -365,7 +377,11 @@ def _by_fault(group: Sequence[_Incident]) -> Iterator[tuple[list[_Incident], tup
 
 
 def _cause(
-    run: Judged, group: Sequence[_Incident], under: Collection[str], traits: Mapping[str, Traits]
+    run: Judged,
+    group: Sequence[_Incident],
+    under: Collection[str],
+    traits: Mapping[str, Traits],
+    between: Between,
 ) -> Cause:
     roots = [one.root for one in group]
     # A reader can follow the one that a fault set off, if there is one.
@@ -375,7 +391,13 @@ def _cause(
     for one in members:
         findings.setdefault(one.prop, []).append(one.place)
     faults = [[fault for kind in under for fault in each.kinds.get(kind, ())] for each in group]
-    steps = steps_of(run, first.finding, faults[roots.index(first)], traits)
+    # A release that freed the hold is in the finding's own sentence.
+    event = None if first.mechanism == RELEASED else between(first.finding)
+    named = faults[roots.index(first)]
+    if named and first.finding.kind in (*MECHANISMS[LATE], *MECHANISMS["notice"]):
+        # A fault that delayed the owner says more than the end of its lease.
+        event = None
+    steps = steps_of(run, first.finding, named, traits, event)
     return Cause(
         kind=first.finding.kind,
         cause=first.finding.cause,
@@ -389,6 +411,7 @@ def _cause(
         findings={prop: tuple(sorted(places)) for prop, places in findings.items()},
         first=(first.prop, first.place),
         steps=steps,
+        advice=advice_of(event.event, len(run.servers)) if event is not None else "",
     )
 
 

@@ -163,12 +163,17 @@ class ObservedFault:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Step:
-    """One event of a cause: a clause with its time, and the row or the fault that shows it."""
+    """One event of a cause: a clause with its time, and the row or the fault that shows it.
+
+    event   kind of the one that is named as what made a grant possible (`EVENTS` of
+            `harness.verdicts.advice`), "" for the others
+    """
 
     text: str
     t_ns: int
     row: int = -1
     fault: str = ""
+    event: str = field(default="", metadata=OMITTED)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -185,6 +190,7 @@ class Cause:
     faults     ids of those faults; without: number of times without an effective one
     findings   property -> places in its `findings`
     first      property and place of the finding that the steps are about
+    advice     what the user of the lock can do, then its author; "": what the kind's entry says
     """
 
     kind: str
@@ -199,6 +205,7 @@ class Cause:
     findings: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     first: tuple[str, int]
     steps: tuple[Step, ...] = ()
+    advice: str = field(default="", metadata=OMITTED)
 
 
 class Outcome(StrEnum):

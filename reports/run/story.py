@@ -234,7 +234,7 @@ def _entry(run: Judged, cause: Cause) -> Entry:
         sentence=stopped(cause.sentence, 1200),
         extent=_extent(run, cause),
         means=words.means,
-        remedy=words.remedy,
+        remedy=cause.advice or words.remedy,
     )
 
 

@@ -261,8 +261,8 @@ class Whole(Plain):
 
 
 def test_a_class_declares_by_its_parameters_what_it_can_do() -> None:
-    assert abilities_of(Plain.acquire) == () and abilities_of(Half.acquire) == ()
-    assert abilities_of(Whole.acquire) == ("shared", "permits", "reentry")
+    assert abilities_of(Plain) == () and abilities_of(Half) == ()
+    assert abilities_of(Whole) == ("shared", "permits", "reentry")
     assert half_declared(Plain.acquire) == half_declared(Whole.acquire) == []
     assert half_declared(Half.acquire) == [
         "acquire takes permits without limit: permits needs all of permits, limit"
@@ -288,7 +288,8 @@ def test_a_table_lists_what_its_program_can_do() -> None:
     assert problems(table) == []
     for wrong in ("shared", ["sharing"]):
         assert problems({"client": "a", "abilities": wrong}) == [
-            "abilities: expected a list of abilities: shared, permits, reentry"
+            "abilities: expected a list of abilities: shared, permits, reentry, condition,"
+            " metadata, holder, place, length, check, subtrees"
         ]
 
 

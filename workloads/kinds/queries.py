@@ -23,13 +23,14 @@ ASKS = ("truthful-queries", "grant-notice", "mutual-exclusion", "token-order", *
 
 
 async def client(ctx: Context) -> None:
-    """Half of the acquires are conditional: the last known grant is still the newest."""
+    """Half of the acquires are conditional, if the lock can: the last known grant is still the
+    newest. What the lock does not report is not asked."""
     shape = Shape.of(ctx.options)
     newest: dict[str, int] = {}
     plain = Terms(metadata="whose it is") if shape.metadata else Terms()
     while ctx.running:
         lock = ctx.rng.choice(ctx.locks)
-        known = lock in newest and ctx.rng.random() < 0.5
+        known = lock in newest and ctx.rng.random() < 0.5 and ctx.conditional
         terms = replace(plain, newest=newest[lock]) if known else plain
         grant = await _wait(ctx, shape, lock, terms)
         if grant is not None:

@@ -14,18 +14,19 @@ import os
 import shutil
 import sys
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import NoReturn
 
 from holdfast.clusters.systems.program import command_line, protocol
-from holdfast.clusters.systems.user_class.terms import PARAMETERS, named
+from holdfast.clusters.systems.user_class.queries import answered
+from holdfast.clusters.systems.user_class.terms import PARAMETERS, QUERIES, named
 from holdfast.harness.client import resource_replies
 from holdfast.harness.client.resource_replies import PORT, Reply, Resource
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.json_value import Json
-from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status, Terms
-from holdfast.harness.core.ports import ClientSetup
+from holdfast.harness.core.operations import GENERATION, Answer, Grant, Mode, Op, Status, Terms
+from holdfast.harness.core.ports import ClientSetup, Queried
 from holdfast.harness.core.waiting import cancel_until_done
 from holdfast.harness.recording.error_lines import first_error
 
@@ -56,6 +57,9 @@ class ProgramClient:
         self._error = ""
         self._closing = False
         self._tasks: list[asyncio.Task[None]] = []
+        self._listed: Collection[str] = json.loads(setup.options.get("abilities", "[]"))
+        self.reports = tuple(op for name, op in QUERIES.items() if name in self._listed)
+        self.conditional = "condition" in self._listed
 
     async def open(self) -> None:
         """Start the program, with {node}, {servers}, {seed} and {lease} replaced."""
@@ -68,6 +72,9 @@ class ProgramClient:
             "seed": str(self._setup.seed),
             "lease": str(self._setup.lease_ns // MILLISECOND),
             "python": sys.executable,
+            "address": dict(self._setup.clients).get(self._setup.name.partition(".")[0], ""),
+            "index": str((self._setup.process - 1) % GENERATION),
+            "clients": ",".join(f"{name}={address}" for name, address in self._setup.clients),
         }
         argv = command_line.filled(json.loads(options["argv"]), values, folder)
         if shutil.which(argv[0]) is None:
@@ -94,13 +101,28 @@ class ProgramClient:
     ) -> Answer:
         """The same on terms: with the keys of the abilities that the table lists."""
         self._attempts.add(attempt)
-        op, able = (
-            "acquire" if wait_ns else "try",
-            json.loads(self._setup.options.get("abilities", "[]")),
-        )
-        keys = {key for ability in able for key in PARAMETERS[ability]}
+        op = "acquire" if wait_ns else "try"
+        keys = {key for ability in self._listed for key in PARAMETERS.get(ability, ())}
         told = {key: value for key, value in named(terms).items() if key in keys}
         return await self._ask(op, lock, attempt, wait_ns=wait_ns, ttl_ns=ttl_ns, terms=told)
+
+    async def query(self, lock: str, *, attempt: int) -> Queried:
+        """Ask for the holder and the length of the queue, or for the place of an attempt."""
+        number = next(self._ids)
+        line = protocol.question(number, "query", lock, attempt, wait_ns=0, lease_ns=0)
+        said = await self._answer(number, line, 0)
+        if said is None or said["outcome"] != "ok":
+            return Queried(outcome=Status.INFO, error=LATE if said is None else str(said))
+        try:
+            return answered(said)
+        except (TypeError, ValueError) as wrong:
+            self._give_up(f"sent a wrong answer to a query: {wrong}")
+
+    async def check(self, grant: Grant) -> Answer:
+        """Ask whether a hold is in force."""
+        said = await self._ask("check", grant.lock, grant.attempt, wait_ns=0, ttl_ns=0)
+        over = Answer(outcome=Status.FAIL)
+        return over if said.outcome is Status.NOT_OWNER else said
 
     async def renew(self, grant: Grant, *, ttl_ns: int) -> Answer:
         """Renew the lease."""

@@ -2,7 +2,9 @@
 
 One JSON object per line. Request: id, op (acquire, try, renew, release), lock, attempt, lease_ms
 and timeout_ms (-1: no bound); of an acquire or try on terms also those (mode, permits, limit,
-reenter), of a program whose table lists the ability. Response: id, outcome, and token or error.
+reenter, newest, metadata), of a program whose table lists the ability. Response: id, outcome, and
+token or error. Further requests of such a program: check (is the attempt's hold in force?) and
+query (lock, attempt; 0: none), whose response has holder, place or length.
 Event: event (lost or waiting), lock, attempt, and a reason. With `sender=program` also: op send,
 with the resource's address, its port, and the line to send to it; the response has the line that
 came back.
@@ -14,6 +16,7 @@ import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
+from holdfast.clusters.systems.user_class.terms import QUERIES
 from holdfast.harness.core.clock import MILLISECOND
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.operations import NO_TOKEN, Answer, Status
@@ -25,7 +28,7 @@ OUTCOMES = {
     "info": Status.INFO,
 }
 EVENTS = ("lost", "waiting")
-ANSWER_KEYS = frozenset(("id", "outcome", "token", "error", "answer"))
+ANSWER_KEYS = frozenset(("id", "outcome", "token", "error", "answer", *QUERIES))
 EVENT_KEYS = frozenset(("event", "lock", "attempt", "reason"))
 SHOWN = 200
 

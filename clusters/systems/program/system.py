@@ -19,7 +19,8 @@ from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.program import command_line
 from holdfast.clusters.systems.program.client import SENDERS
 from holdfast.clusters.systems.program.table import has_servers, problems, server_of
-from holdfast.clusters.systems.user_class.system import CHOICES, declared
+from holdfast.clusters.systems.user_class.system import CHOICES, IN_TURN, declared
+from holdfast.clusters.systems.user_class.terms import able
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.ports import Command, Image, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
@@ -44,6 +45,7 @@ class ProgramSystem:
         self.files: Sequence[str] = tuple(table.get("files", ()))
         self.nodes = int(table.get("nodes", 1 if has_servers(table) else 0))
         self.server_of = server_of(table)
+        self.in_turn = table.get("start") == IN_TURN
         self.states_promises = "promises" in table
         self.backends: Sequence[str] = ("docker",) if "image" in table else ()
         """the only backends that can run it, none for all"""
@@ -55,10 +57,15 @@ class ProgramSystem:
             promises=self._table.get("promises"),
             proves=bool(self._table.get("proves", True)),
             evidence=f"the client program {' '.join(self.argv(options))}",
+            listed=self.listed(),
         )
 
     def abilities(self, options: Mapping[str, str]) -> Sequence[str]:
         """Those that the table lists; the program gets their keys with each acquire."""
+        return able(self.listed())
+
+    def listed(self) -> Sequence[str]:
+        """What the table lists, as it lists it."""
         return tuple(self._table.get("abilities", ()))
 
     def option_names(self) -> Sequence[str]:

@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Mapping
 
 from holdfast.clusters.systems.program.command_line import blanks, split
-from holdfast.clusters.systems.user_class.system import CHOICES
-from holdfast.clusters.systems.user_class.terms import PARAMETERS
+from holdfast.clusters.systems.user_class.system import CHOICES, STARTS
+from holdfast.clusters.systems.user_class.terms import LISTED
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.verdict import PROPERTIES
 
@@ -19,7 +19,9 @@ MOST = 9
 NAME = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)
 SERVERS_NAME = re.compile(r"[a-z][a-z0-9-]*")
 IMAGE = re.compile(r"[a-z0-9][\w./:@-]*")
-CLIENT_BLANKS = frozenset(("node", "servers", "seed", "python", "lease"))
+CLIENT_BLANKS = frozenset(
+    ("node", "servers", "seed", "python", "lease", "address", "index", "clients")
+)
 SERVER_BLANKS = frozenset(("node", "address", "data", "peers", "others", "servers", "python"))
 QUESTION = frozenset(("port", "send", "expect"))
 
@@ -112,9 +114,9 @@ def _one_of(name: str) -> Callable[[object], str]:
 
 def _abilities(value: object) -> str:
     listed = value if isinstance(value, list) else [value]
-    unknown = [name for name in listed if name not in PARAMETERS]
+    unknown = [name for name in listed if name not in LISTED]
     if unknown or not isinstance(value, list):
-        return f"expected a list of abilities: {', '.join(PARAMETERS)}"
+        return f"expected a list of abilities: {', '.join(LISTED)}"
     return ""
 
 
@@ -141,6 +143,7 @@ KEYS: Mapping[str, Callable[[object], str]] = {
     "purpose": _one_of("purpose"),
     "proves": _flag,
     "abilities": _abilities,
+    "start": lambda value: "" if value in STARTS else f"expected one of {', '.join(STARTS)}",
 }
 """Key -> check of its value: the error, "" for none."""
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from holdfast.clusters.systems.user_class.client import OwnClient
 from holdfast.clusters.systems.user_class.client import __getattr__ as factory_of
+from holdfast.clusters.systems.user_class.queries import written
 from holdfast.clusters.systems.user_class.terms import read
 from holdfast.harness.core.clock import MILLISECOND
 from holdfast.harness.core.json_value import Json
@@ -29,10 +30,27 @@ def _answer(client: OwnClient, ask: Mapping[str, Any]) -> Answer:
             return client.renew(grant, ttl_ns=ttl_ns)
         case "release":
             return client.release(grant)
+        case "check":
+            return client.check(grant)
         case _:
             wait_ns = ask["timeout_ms"] * MILLISECOND
             asked = {"attempt": attempt, "ttl_ns": ttl_ns, "wait_ns": wait_ns}
             return client.acquire_on(lock, **asked, terms=read(ask))
+
+
+def _row(client: OwnClient, ask: Mapping[str, Any]) -> dict[str, Json]:
+    """The response to a request, without its id."""
+    if ask["op"] == "query":
+        said = client.query(ask["lock"], attempt=ask["attempt"])
+        error: dict[str, Json] = {"error": said.error} if said.error else {}
+        return {"outcome": Status(said.outcome).name.lower(), **written(said), **error}
+    try:
+        answer = _answer(client, ask)
+    except Exception as wrong:
+        answer = Answer(outcome=Status.INFO, error=f"{type(wrong).__name__}: {wrong}")
+    row: dict[str, Json] = {"outcome": Status(answer.outcome).name.lower()}
+    row |= {"token": answer.token} if answer.token >= 0 else {}
+    return row | ({"error": answer.error} if answer.error else {})
 
 
 def main(name: str, servers: str, options: str) -> None:
@@ -45,6 +63,7 @@ def main(name: str, servers: str, options: str) -> None:
         lease_ns=0,
         options=json.loads(options),
         tell=lambda *_, **__: None,
+        clients=[("doctor", "127.0.0.1")],
     )
     client = factory_of(name)(setup)
     said, sys.stdout = sys.stdout, sys.stderr  # what the class prints is no response
@@ -54,13 +73,7 @@ def main(name: str, servers: str, options: str) -> None:
         sys.exit(f"{type(error).__name__}: {error}")
     for line in sys.stdin:
         ask = json.loads(line)
-        try:
-            answer = _answer(client, ask)
-        except Exception as error:
-            answer = Answer(outcome=Status.INFO, error=f"{type(error).__name__}: {error}")
-        row: dict[str, Json] = {"id": ask["id"], "outcome": Status(answer.outcome).name.lower()}
-        row |= {"error": answer.error} if answer.error else {}
-        said.write(json.dumps(row) + "\n")
+        said.write(json.dumps({"id": ask["id"], **_row(client, ask)}) + "\n")
         said.flush()
 
 

@@ -11,14 +11,15 @@ Tested with: the servers of the class
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.presets import LEASE
 from holdfast.clusters.systems.user_class.attributes import misspelt
-from holdfast.clusters.systems.user_class.terms import abilities_of, half_declared
+from holdfast.clusters.systems.user_class.terms import QUERIES, abilities_of, able, half_declared
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
@@ -27,6 +28,8 @@ from holdfast.harness.core.verdict import PROPERTIES, Promises
 
 USUAL = ("mutual-exclusion", "ownership", "deadlock-freedom", "orphan-freedom", "no-hung-request")
 WITH_TOKENS = ("token-order", "no-stale-write")
+TOGETHER, IN_TURN = STARTS = "together", "in turn"
+"""Values of `start`: a class may also have a method of that name."""
 CHOICES = {
     "tokens": ("none", "ordered", "unordered"),
     "bound": ("lease", "session", "connection", "none"),
@@ -42,11 +45,16 @@ def declared(
     promises: Mapping[str, str | Sequence[str]] | None,
     proves: bool,
     evidence: str,
+    listed: Collection[str] = (),
 ) -> Promises:
-    """The promises of a user's lock: its values of CHOICES, and by default those of any lock."""
+    """The promises of a user's lock: its values of CHOICES, and by default those of any lock.
+
+    listed   what it can do beyond a plain lock, of `LISTED`
+    """
     ordered = chosen["tokens"] == "ordered"
     if promises is None:
-        promises = dict.fromkeys((*USUAL, *(WITH_TOKENS if ordered else ())), "any")
+        asked = ("truthful-queries",) if {*QUERIES, "check"} & set(listed) else ()
+        promises = dict.fromkeys((*USUAL, *(WITH_TOKENS if ordered else ()), *asked), "any")
     return replace(
         LEASE,
         purpose=chosen["purpose"],
@@ -58,6 +66,7 @@ def declared(
         release_once=proves,
         slip_ns=20 * MILLISECOND,
         tokens_unique=ordered,
+        subtrees="subtrees" in listed,
         recovery_ns=5 * SECOND,
         keeps={
             prop: (kinds,) if isinstance(kinds, str) else tuple(kinds)
@@ -83,6 +92,9 @@ class OwnSystem:
         self._defaults: Mapping[str, object] = dict(getattr(self._made, "options", {}))
         self.server_of = self._server if isinstance(self._server, str) else ""
         self.nodes = int(getattr(self._made, "nodes", 1 if callable(self._server) else 0))
+        self.servers_import = callable(self._server) and bool(self.libraries)
+        self._start: object = inspect.getattr_static(self._made, "start", TOGETHER)
+        self.in_turn = self._start == IN_TURN
         self.states_promises = hasattr(self._made, "promises")
         problems = self._problems()
         if problems:
@@ -108,6 +120,8 @@ class OwnSystem:
                     f"invalid {name} = {getattr(made, name)!r}:"
                     f" expected one of {', '.join(choices)}"
                 )
+        if isinstance(self._start, str) and self._start not in STARTS:
+            problems.append(f"invalid start = {self._start!r}: expected one of {', '.join(STARTS)}")
         promises = getattr(made, "promises", {})
         if not isinstance(promises, Mapping):
             return [
@@ -120,8 +134,12 @@ class OwnSystem:
         ]
 
     def abilities(self, options: Mapping[str, str]) -> Sequence[str]:
-        """What its `acquire` takes beyond lock, owner and lease."""
-        return abilities_of(self._made.acquire)
+        """What its `acquire` takes beyond lock, owner and lease, and its queries."""
+        return able(abilities_of(self._made))
+
+    def listed(self) -> Sequence[str]:
+        """The same, one by one."""
+        return abilities_of(self._made)
 
     def option_names(self) -> Sequence[str]:
         """The options that the class declares."""
@@ -135,6 +153,7 @@ class OwnSystem:
             promises=getattr(self._made, "promises", None),
             proves=bool(getattr(self._made, "proves", True)),
             evidence=f"{self._name}, a class of the user",
+            listed=self.listed(),
         )
 
     def _options(self, options: Mapping[str, str]) -> dict[str, str]:

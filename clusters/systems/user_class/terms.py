@@ -1,34 +1,52 @@
 """What a user's lock can do beyond a plain lock, and how the terms of an acquire reach it.
 
-A class declares an ability by parameters of its `acquire`, a table by a list of names.
+A class declares an ability by parameters of its `acquire`, by methods and by attributes, a table by
+a list of names.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from holdfast.harness.core.json_value import Json
-from holdfast.harness.core.operations import PLAIN, Mode, Terms
+from holdfast.harness.core.operations import NO_TOKEN, PLAIN, Mode, Op, Terms
+from holdfast.harness.core.ports import ABILITIES
 
 PARAMETERS: Mapping[str, tuple[str, ...]] = {
     "shared": ("mode",),
     "permits": ("permits", "limit"),
     "reentry": ("reenter",),
+    "condition": ("newest",),
+    "metadata": ("metadata",),
 }
 """Ability -> the parameters of `acquire`, and keys of a request line, that it needs."""
+QUERIES: Mapping[str, Op] = {"holder": Op.HOLDER, "place": Op.PLACE, "length": Op.LENGTH}
+"""Method of a class, and name in the list of a table -> the query that it answers."""
+LISTED = (*PARAMETERS, *QUERIES, "check", "subtrees")
+"""What a table may list."""
 
 
-def abilities_of(acquire: Callable[..., object]) -> tuple[str, ...]:
-    """The abilities that a class declares by its `acquire`."""
-    taken = _parameters(acquire)
-    return tuple(name for name, needs in PARAMETERS.items() if set(needs) <= taken)
+def abilities_of(made: object) -> tuple[str, ...]:
+    """What a class declares, of LISTED."""
+    parts = dict(inspect.getmembers_static(made))
+    taken = parameters_of(parts.get("acquire"))
+    named = [name for name, needs in PARAMETERS.items() if set(needs) <= taken]
+    named += [name for name in (*QUERIES, "check") if name in parts]
+    return (*named, *(["subtrees"] if parts.get("subtrees") is True else []))
+
+
+def able(listed: Collection[str]) -> tuple[str, ...]:
+    """The abilities of a system, of `ABILITIES`, that follow from some of LISTED."""
+    more = {"queries": bool(set(QUERIES) & set(listed)), "sequencers": "check" in listed}
+    plain = [name for name in listed if name in ABILITIES]
+    return (*plain, *(name for name, has in more.items() if has))
 
 
 def half_declared(acquire: Callable[..., object]) -> list[str]:
     """One line for each ability of which `acquire` takes some parameters only."""
-    taken = _parameters(acquire)
+    taken = parameters_of(acquire)
     return [
         f"acquire takes {' and '.join(sorted(set(needs) & taken))} without"
         f" {' and '.join(sorted(set(needs) - taken))}: {name} needs all of {', '.join(needs)}"
@@ -45,6 +63,8 @@ def named(terms: Terms) -> dict[str, Json]:
         "permits": terms.permits,
         "limit": terms.limit,
         "reenter": terms.reenter,
+        "newest": None if terms.newest == NO_TOKEN else terms.newest,
+        "metadata": terms.metadata,
     }
 
 
@@ -54,12 +74,19 @@ def read(asked: Mapping[str, object]) -> Terms:
     if "limit" in asked:
         permits, limit = (int(str(asked[name])) for name in ("permits", "limit"))
         return Terms(mode=Mode.PERMITS, permits=permits, limit=limit)
-    return replace(PLAIN, mode=mode, reenter=bool(asked.get("reenter")))
+    newest, metadata = asked.get("newest"), str(asked.get("metadata") or "")
+    return replace(
+        PLAIN,
+        mode=mode,
+        reenter=bool(asked.get("reenter")),
+        newest=newest if isinstance(newest, int) else NO_TOKEN,
+        metadata=metadata,
+    )
 
 
 def accepted(method: Callable[..., object], terms: Terms) -> dict[str, Json]:
     """The terms that a method of the user's class takes, by name."""
-    taken = _parameters(method)
+    taken = parameters_of(method)
     return {name: value for name, value in named(terms).items() if name in taken}
 
 
@@ -83,7 +110,10 @@ class TermsOf:
         return accepted(method, self._terms.get(attempt, PLAIN))
 
 
-def _parameters(method: Callable[..., object]) -> set[str]:
+def parameters_of(method: object) -> set[str]:
+    """The names of a method's parameters."""
+    if not callable(method):
+        return set()
     try:
         return set(inspect.signature(method).parameters)
     except (TypeError, ValueError):

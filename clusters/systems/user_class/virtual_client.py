@@ -8,15 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from holdfast.clusters.backends.sim.forbidden_calls import ForbiddenCall, watched
 from holdfast.clusters.systems.polling import Poller
-from holdfast.clusters.systems.user_class.client import POLL_NS, granted, made_with, takes_clock
-from holdfast.clusters.systems.user_class.terms import TermsOf
+from holdfast.clusters.systems.user_class.client import (
+    POLL_NS,
+    granted,
+    in_force,
+    made_with,
+    renewed,
+    takes_clock,
+)
+from holdfast.clusters.systems.user_class.queries import asked_of
+from holdfast.clusters.systems.user_class.terms import QUERIES, TermsOf, abilities_of
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import PLAIN, Answer, Grant, Mode, Status, Terms
-from holdfast.harness.core.ports import ClientSetup
+from holdfast.harness.core.ports import ClientSetup, Queried
 
 
 class VirtualOwnClient:
@@ -28,8 +36,11 @@ class VirtualOwnClient:
         self._lock: Any = None
         assert setup.clock is not None
         self._clock = setup.clock
-        self._poller = Poller(setup, "own polls", POLL_NS)
+        self._poller = Poller(setup, "own polls", POLL_NS, errors_end=True)
         self._terms = TermsOf()
+        listed = abilities_of(made)
+        self.reports = tuple(op for name, op in QUERIES.items() if name in listed)
+        self.conditional = "condition" in listed
 
     def _now(self) -> float:
         """The same for all clients: the state that they share has one clock."""
@@ -66,7 +77,15 @@ class VirtualOwnClient:
             return Answer(outcome=Status.FAIL, error="this lock has no renew")
         more = self._terms.taken(renew, grant.attempt)
         done = _inside(partial(renew, grant.lock, str(grant.attempt), ttl_ns / SECOND, **more))
-        return Answer(outcome=Status.OK if done else Status.NOT_OWNER, ttl_ns=ttl_ns)
+        return renewed(done, ttl_ns)
+
+    async def query(self, lock: str, *, attempt: int) -> Queried:
+        """What its `holder`, `place` and `length` answer."""
+        return cast(Queried, _inside(partial(asked_of, self._lock, self.reports, lock, attempt)))
+
+    async def check(self, grant: Grant) -> Answer:
+        """Whether its `check` says that the hold is in force."""
+        return in_force(_inside(partial(self._lock.check, grant.lock, str(grant.attempt))))
 
     async def release(self, grant: Grant) -> Answer:
         """Give it back."""

@@ -341,7 +341,7 @@ _WORKLOADS = dict(
         _workload(
             "queries",
             "queries holder and queue position; acquires if there was no hold since the query",
-            needs=("queries", "condition"),
+            needs=("queries",),
         ),
         _workload("sequencers", "checks the sequencers of its holds", needs=("sequencers",)),
         _workload("duplicate-request", "sends writes twice, as after a timeout"),

@@ -13,7 +13,7 @@ import json
 import shutil
 import sys
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -149,14 +149,24 @@ def declared_libraries(source: bytes) -> tuple[str, ...]:
     try:
         classes = [one for one in ast.parse(source).body if isinstance(one, ast.ClassDef)]
         for statement in (one for made in classes for one in made.body):
-            if isinstance(statement, ast.Assign) and any(
-                isinstance(target, ast.Name) and target.id == "libraries"
-                for target in statement.targets
-            ):
-                pins |= dict.fromkeys(map(str, ast.literal_eval(statement.value)))
+            for name, value in _assigned(statement):
+                if name == "libraries":
+                    pins |= dict.fromkeys(map(str, ast.literal_eval(value)))
     except (SyntaxError, ValueError, TypeError):
         return ()
     return tuple(pins)
+
+
+def _assigned(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
+    """The names that a statement assigns, with their expressions: `a = 1`, `a, b = 1, 2`."""
+    if not isinstance(statement, ast.Assign):
+        return
+    value = statement.value
+    for target in statement.targets:
+        pairs = [(target, value)]
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+            pairs = list(zip(target.elts, value.elts, strict=True))
+        yield from ((name.id, part) for name, part in pairs if isinstance(name, ast.Name))
 
 
 def _progress(line: str) -> None:
@@ -272,8 +282,8 @@ def program_options(
         target.parent.mkdir(parents=True, exist_ok=True)
         copy = shutil.copytree if (base / name).is_dir() else shutil.copy2
         copy(base / name, target)
-    able = json.dumps(list(made.abilities(options)))
-    return {"argv": json.dumps(argv), "folder": str(folder), "abilities": able}
+    listed = json.dumps(list(made.listed()))
+    return {"argv": json.dumps(argv), "folder": str(folder), "abilities": listed}
 
 
 def fingerprint(systems: Iterable[str]) -> str:

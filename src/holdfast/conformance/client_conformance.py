@@ -61,6 +61,14 @@ class Trial:
         )
         return str(self._said(number, line, wait_ns)["outcome"])
 
+    def response(self, op: str, lock: str, attempt: int, **terms: Json) -> Mapping[str, object]:
+        """The whole response to a request. Raises _Stop as `ask`."""
+        number = len(self._asked) + 1
+        line = protocol.question(
+            number, op, lock, attempt, wait_ns=0, lease_ns=LEASE_NS, terms=terms
+        )
+        return self._said(number, line, 0)
+
     def send(self, address: str, port: int, line: str) -> Mapping[str, object]:
         """The response to a request to pass on a line. Raises _Stop as `ask`."""
         number = len(self._asked) + 1
@@ -169,6 +177,7 @@ class Trial:
 def tried(client: str, servers: str, *, sends: bool = False) -> list[str]:
     """All violations of the protocol by a client, one sentence each; empty if it conforms."""
     values = {"node": "doctor", "servers": servers, "seed": "0", "lease": "2000"}
+    values |= {"address": "127.0.0.1", "index": "0", "clients": "doctor=127.0.0.1"}
     values["python"] = sys.executable
     argv = command_line.filled(command_line.split(client), values, Path().absolute())
     if not argv or shutil.which(argv[0]) is None:
@@ -275,7 +284,103 @@ def _reentry(trial: Trial, lock: str) -> Iterator[str]:
             yield "release of an entry did not return ok; end that entry and return ok"
 
 
-ABILITIES_TRIED = {"shared": _shared, "permits": _permits, "reentry": _reentry}
+def _condition(trial: Trial, lock: str) -> Iterator[str]:
+    """A condition that holds, and one that a grant has broken."""
+    first = trial.response("try", lock, 41, newest=0)
+    if first["outcome"] != "ok":
+        yield "a try on the condition that there was no grant yet was not granted: there was none"
+    trial.ask("release", lock, 41)
+    if trial.ask("try", lock, 42, newest=0) == "ok":
+        yield "a try on the condition that there was no grant yet returned ok after a grant"
+        trial.ask("release", lock, 42)
+    if first.get("token") is None:
+        yield "condition needs tokens: return the token of a grant, and compare newest with it"
+    elif trial.ask("try", lock, 43, newest=int(str(first["token"]))) != "ok":
+        yield "a try on the condition of the newest token was not granted"
+    trial.ask("release", lock, 43)
+
+
+def _holder(trial: Trial, lock: str) -> Iterator[str]:
+    """The holder while there is one, and afterwards."""
+    granted = trial.response("acquire", lock, 51)
+    holder = trial.response("query", lock, 0).get("holder")
+    token = holder.get("token") if isinstance(holder, Mapping) else None
+    if token is None:
+        yield "holder named nobody while attempt 51 holds; return the token of its hold"
+    elif granted.get("token", token) != token:
+        yield f"holder named token {token} while token {granted['token']} holds"
+    trial.ask("release", lock, 51)
+    if trial.response("query", lock, 0).get("holder"):
+        yield "holder named a hold after its release; return None, or null"
+
+
+def _length(trial: Trial, lock: str) -> Iterator[str]:
+    """No client waits for a new lock, nor for one that is held by the only client."""
+    for held in (False, True):
+        if held:
+            trial.ask("acquire", lock, 65, SECOND)
+        length = trial.response("query", lock, 0).get("length")
+        if length != 0:
+            of = "held lock" if held else "new lock"
+            yield f"length of a {of} that no client waits for was {length}; expected 0"
+    trial.ask("release", lock, 65)
+
+
+def _place(trial: Trial, lock: str) -> Iterator[str]:
+    """An attempt that never asked has no place."""
+    place = trial.response("query", lock, 61).get("place")
+    if place is not None:
+        yield f"place of an attempt that does not wait was {place}; expected None, or null"
+
+
+def _check(trial: Trial, lock: str) -> Iterator[str]:
+    """A hold in force, and one that was released."""
+    trial.ask("acquire", lock, 71, SECOND)
+    if trial.ask("check", lock, 71) != "ok":
+        yield "check of a hold in force did not return ok, or true"
+    trial.ask("release", lock, 71)
+    if trial.ask("check", lock, 71) == "ok":
+        yield "check of a hold that was released returned ok; expected fail, or false"
+
+
+def _metadata(trial: Trial, lock: str) -> Iterator[str]:
+    """A text that a hold carries is what a query returns, if it returns one."""
+    if trial.ask("acquire", lock, 81, SECOND, metadata="doctor") != "ok":
+        yield "an acquire with metadata was not granted"
+    holder = trial.response("query", lock, 0).get("holder")
+    told = holder.get("metadata") if isinstance(holder, Mapping) else None
+    if told not in (None, "", "doctor"):
+        yield f"holder returned the metadata {told!r}; the hold carries 'doctor'"
+    trial.ask("release", lock, 81)
+
+
+def _subtrees(trial: Trial, lock: str) -> Iterator[str]:
+    """A path, one below it, and one beside it."""
+    path = f"/{lock}"
+    if trial.ask("acquire", path, 91, SECOND) != "ok":
+        yield f"acquire of a new path {path} was not granted"
+    for below in (f"{path}/a", f"{path}/a/b"):
+        if trial.ask("try", below, 92) == "ok":
+            yield f"a try of {below} returned ok while {path} is held; it covers what is below"
+            trial.ask("release", below, 92)
+    if trial.ask("try", f"{path}-beside", 93) != "ok":
+        yield "a try of a path beside a held one was not granted"
+    for held, attempt in ((f"{path}-beside", 93), (path, 91)):
+        trial.ask("release", held, attempt)
+
+
+ABILITIES_TRIED = {
+    "shared": _shared,
+    "permits": _permits,
+    "reentry": _reentry,
+    "condition": _condition,
+    "metadata": _metadata,
+    "holder": _holder,
+    "place": _place,
+    "length": _length,
+    "check": _check,
+    "subtrees": _subtrees,
+}
 
 
 def _sending(trial: Trial) -> Iterator[str]:

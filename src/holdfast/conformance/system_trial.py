@@ -20,10 +20,11 @@ from holdfast.clusters.libraries import environments
 from holdfast.clusters.libraries.lock_on_servers import lock_of
 from holdfast.clusters.systems.program import command_line
 from holdfast.clusters.systems.program.system import ProgramSystem
+from holdfast.clusters.systems.user_class.system import OwnSystem
 from holdfast.conformance import client_conformance
 from holdfast.harness.core.errors import EnvironmentFailed, UsageError
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.ports import Able, Node, Place, Prechecked, System
+from holdfast.harness.core.ports import Node, Place, Prechecked, System
 from holdfast.harness.core.user_imports import module_of
 from holdfast.harness.plans.plan import OWN, lock_and_servers
 from holdfast.harness.runs.directory import RunDir
@@ -69,7 +70,7 @@ def tried(system: str, servers: str | None) -> list[str]:
         elif nodes:
             running.enter_context(_serving(made, nodes, folder, environment))
         lock = lock_of(made)
-        able = lock.abilities({}) if isinstance(lock, Able) else ()
+        able = lock.listed() if isinstance(lock, ProgramSystem | OwnSystem) else ()
         if isinstance(lock, ProgramSystem):
             argv = _program(given, nodes)
             return client_conformance.tried_argv(argv, {}, abilities=able)
@@ -85,6 +86,9 @@ def _program(given: Mapping[str, str], nodes: Sequence[Node]) -> tuple[str, ...]
         "servers": ",".join(node.address for node in nodes),
         "seed": "0",
         "lease": "2000",
+        "address": "127.0.0.1",
+        "index": "0",
+        "clients": "doctor=127.0.0.1",
         "python": sys.executable,
     }
     return command_line.filled(json.loads(given["argv"]), values, Path(given["folder"]))
