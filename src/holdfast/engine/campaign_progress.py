@@ -167,7 +167,7 @@ def _finish(
     needed += sum(job.key in noted for job in further)
     told = summary(campaign.name, needed, found, not_run)
     directory.write_json(folder / "campaign.json", told)
-    index(folder, told)
+    index(folder, told, VIRTUAL_TIME)
     write(folder / "matrix.html", matrix_pages.page(matrix(found, VIRTUAL_TIME), folder))
     return told
 
