@@ -63,6 +63,7 @@ def page(summary: Summary, simulated: Collection[str] = ()) -> str:
             "bound": bound(summary),
             "views": heat_map.views(map_of, report_link),
             "map_systems": list(map_of.systems),
+            "system_link": lambda name: f"matrix.html#system-{map_of.systems.index(name) + 1}",
             "map_words": heat_map.WORDS,
             "map_key": heat_map.KEY,
             "failures": failures[:MOST_FAILURES],

@@ -8,7 +8,7 @@ violated, else of those that held, of all; then a cell is UNKNOWN if none could 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from holdfast.harness.campaigns.results import Result
 from holdfast.harness.core.statistics import none_in
@@ -108,6 +108,11 @@ def _view(
             rows[system][fault] = _cell(found, system, fault, properties, link, dense=dense)
     order = sorted(rows, key=lambda system: (_rank(rows[system]), system))
     return View(name=name, faults=found.faults, rows={system: rows[system] for system in order})
+
+
+def first(view: View, most: int) -> View:
+    """The view with its first systems only."""
+    return replace(view, rows=dict(list(view.rows.items())[:most]))
 
 
 def _rank(row: Mapping[str, Cell]) -> tuple[int, ...]:

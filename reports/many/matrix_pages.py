@@ -277,6 +277,7 @@ def page(found: Matrix, beside: Path) -> str:
             "speed_says": SPEED_SAYS,
             "drawn": heat_map.style,
             "views": heat_map.views(found, link),
+            "system_link": lambda name: f"#system-{found.systems.index(name) + 1}",
             "map_words": heat_map.WORDS,
             "map_key": heat_map.KEY,
             "link": link,

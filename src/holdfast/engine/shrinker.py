@@ -18,6 +18,7 @@ from holdfast.harness.core.durations import duration_text
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.judging.judge import stored
+from holdfast.harness.plans.manifest import OWN, Origin
 from holdfast.harness.plans.plan import Plan, suggest, to_toml
 from holdfast.harness.plans.shrink import Failing, shrink
 from holdfast.harness.runs.directory import RunDir
@@ -46,12 +47,14 @@ def known_findings(run: RunDir) -> Sequence[Shown]:
     return trials.of_verdicts(stored(run))
 
 
-def first_findings(plan: Plan, out: Path, again: str, hosts: str = "") -> Sequence[Shown]:
+def first_findings(
+    plan: Plan, out: Path, again: str, hosts: str = "", origin: Origin = OWN
+) -> Sequence[Shown]:
     """Findings of a plan when it is run; outside the simulator it may run several times."""
     if plan.backend in VIRTUAL_TIME:
         return trials.simulated(plan).shown
     for _ in range(trials.REPEATS):
-        found = trials.carried_out(plan, out, again, hosts).shown
+        found = trials.carried_out(plan, out, again, hosts, origin).shown
         if found:
             return found
     return ()
@@ -86,15 +89,23 @@ def shrink_path(path: Path, prop: str | None, budget_ns: int, out: Path, hosts: 
         plan_source.run_of(path),
         f"holdfast shrink {path}",
     )
+    origin = Origin(of=run.path.name if run else str(path), by="shrink")
     click.echo(f"shrink {path}: {size_words(plan)}, seed {plan.seed}", err=True)
     found = known_findings(run) if run else ()
     if plan.backend in VIRTUAL_TIME or not found:
-        found = first_findings(plan, out, again, hosts)
-    return shrink_within(plan, choose(found, prop, str(path)), budget_ns, out, again, hosts)
+        found = first_findings(plan, out, again, hosts, origin)
+    wanted = choose(found, prop, str(path))
+    return shrink_within(plan, wanted, budget_ns, out, again, hosts, origin)
 
 
 def shrink_within(
-    plan: Plan, wanted: Shown, budget_ns: int, out: Path, again: str, hosts: str = ""
+    plan: Plan,
+    wanted: Shown,
+    budget_ns: int,
+    out: Path,
+    again: str,
+    hosts: str = "",
+    origin: Origin = OWN,
 ) -> Shrunk:
     """Shrink a complete plan that shows `wanted`. The budget is wall time; ^C ends it as well."""
     over_s = time.monotonic() + budget_ns / SECOND
@@ -102,7 +113,12 @@ def shrink_within(
         seed_search.warm()
     prepare.hosts_of(plan, hosts)  # a missing file is no reason to try smaller plans
     tries = Tries(
-        wanted=wanted, out=out, again=again, hosts=hosts, enough=lambda: time.monotonic() >= over_s
+        wanted=wanted,
+        out=out,
+        again=again,
+        hosts=hosts,
+        origin=origin,
+        enough=lambda: time.monotonic() >= over_s,
     )
     best = first = Failing(plan=plan, after_ns=wanted.after_ns, sentence=wanted.sentence)
     ended = told = ""

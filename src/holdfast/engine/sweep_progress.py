@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from holdfast.engine.sweep import Step, Sweep
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import worst_exit_code
 from holdfast.harness.core.json_value import Json
+from holdfast.harness.plans.manifest import Origin
 from holdfast.reports.text.layout import say
 
 UNFENCED = {
@@ -41,7 +43,8 @@ def carry_out(
     if table["backend"] in VIRTUAL_TIME:
         seed_search.warm()
     done = []
-    for step in sweeping.steps(table, sweep, int(table.get("seed", 0)), again, out):
+    origin = Origin(of=f"sweep {name}, {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC", by="sweep")
+    for step in sweeping.steps(table, sweep, int(table.get("seed", 0)), again, out, origin):
         done.append(step)
         if not as_json:
             say(_line(step, sweep), indent=12)
