@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from holdfast.harness.campaigns.run_index import Entry
 
-
 REPEATS = ("shrink", "replay")
 """Commands whose attempts repeat a run: they are no runs of their own in a rate."""
 

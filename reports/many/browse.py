@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from holdfast.harness.campaigns.results import MEASURES, RATES
+from holdfast.harness.campaigns.results import MEASURES
 from holdfast.harness.campaigns.run_families import Family, by_command, families, independent
 from holdfast.harness.campaigns.run_index import Entry
 from holdfast.harness.campaigns.trend import trends
@@ -20,8 +20,9 @@ from holdfast.reports.many import heat_map
 from holdfast.reports.many.matrix import matrix
 from holdfast.reports.many.page_frame import render
 from holdfast.reports.many.trend import trend_rows
+from holdfast.reports.many.two_runs import measure
 from holdfast.reports.pictures.timeline import DIGEST
-from holdfast.reports.text.formatting import NONE, plain, seconds, span
+from holdfast.reports.text.formatting import NONE, plain, seconds
 
 FILTERS = ("system", "workload", "nemesis", "property", "verdict")
 """Filters of the list; each is the name of a form field."""
@@ -165,7 +166,7 @@ def run(entry: Entry, live: Mapping[str, Any], logs: Sequence[str]) -> str:
             "run": _row(entry),
             "properties": list(result.properties.items()) if result else [],
             "measures": [
-                (MEASURES[name], _measure(name, value))
+                (MEASURES[name], measure(name, value))
                 for name, value in (result.measures if result else {}).items()
             ],
             "command": result.command
@@ -217,8 +218,8 @@ def compare(left: Entry, right: Entry) -> str:
             "measures": [
                 (
                     MEASURES[name],
-                    _measure(name, a.measures.get(name)),
-                    _measure(name, b.measures.get(name)),
+                    measure(name, a.measures.get(name)),
+                    measure(name, b.measures.get(name)),
                     _ratio(a.measures.get(name), b.measures.get(name)),
                 )
                 for name in measures
@@ -288,12 +289,6 @@ def _ours(entry: Entry) -> bool:
             return DIGEST.encode() in os.read(file, HEAD)
     except OSError:
         return False
-
-
-def _measure(name: str, value: float | None) -> str:
-    if value is None:
-        return NONE
-    return f"{value:,.3g} /s" if name in RATES else span(value)
 
 
 def _ratio(a: float | None, b: float | None) -> str:
