@@ -23,6 +23,7 @@ from holdfast.harness.plans.plan import Plan
 from holdfast.harness.runs.directory import RunDir
 from holdfast.planning import plan_source, prepare
 from holdfast.reports.text.layout import say
+from holdfast.reports.text.progress import Progress
 
 
 @click.command(
@@ -63,13 +64,15 @@ def command(
     done, again = list[Trial](), f"holdfast replay {path}"
     if plan.backend in VIRTUAL_TIME:
         seed_search.warm()
-    for n in range(times):
-        if plan.backend in VIRTUAL_TIME:
-            done.append(trials.simulated(plan))
-        else:
-            done.append(trials.carried_out(plan, Path(out), again, hosts or "", origin))
-            words = ", ".join(shown.name for shown in done[-1].shown) or "no finding"
-            click.echo(f"  {n + 1} of {times}: {words}", err=True)
+    with Progress("replay", "runs", times, violations=0) as far:
+        for n in range(times):
+            if plan.backend in VIRTUAL_TIME:
+                done.append(trials.simulated(plan))
+            else:
+                done.append(trials.carried_out(plan, Path(out), again, hosts or "", origin))
+                words = ", ".join(shown.name for shown in done[-1].shown) or "no finding"
+                far.say(f"  {n + 1} of {times}: {words}")
+            far.update(n + 1, violations=sum(bool(trial.shown) for trial in done))
     if plan.backend in VIRTUAL_TIME:
         _must_be_the_same(plan, done, run)
     code = worst_exit_code(trial.exit_code for trial in done)

@@ -24,6 +24,7 @@ from holdfast.harness.plans.shrink import Failing, shrink
 from holdfast.harness.runs.directory import RunDir
 from holdfast.planning import plan_source, prepare
 from holdfast.reports.text.layout import say
+from holdfast.reports.text.progress import Progress
 
 INTERRUPTED = "interrupted"
 
@@ -112,14 +113,13 @@ def shrink_within(
     if plan.backend in VIRTUAL_TIME:
         seed_search.warm()
     prepare.hosts_of(plan, hosts)  # a missing file is no reason to try smaller plans
-    tries = Tries(
-        wanted=wanted,
-        out=out,
-        again=again,
-        hosts=hosts,
-        origin=origin,
-        enough=lambda: time.monotonic() >= over_s,
-    )
+    far = Progress("shrink", "runs", budget_s=budget_ns / SECOND)
+
+    def enough() -> bool:
+        far.update(tries.made)
+        return time.monotonic() >= over_s
+
+    tries = Tries(wanted=wanted, out=out, again=again, hosts=hosts, origin=origin, enough=enough)
     best = first = Failing(plan=plan, after_ns=wanted.after_ns, sentence=wanted.sentence)
     ended = told = ""
     try:
@@ -127,11 +127,14 @@ def shrink_within(
             size = size_words(best.plan)
             if size != told:
                 told = size
-                click.echo(f"  {size} ({_many(tries.made, 'run')})", err=True)
+                far.update(note=f"smallest: {size}")
+                far.say(f"  {size} ({_many(tries.made, 'run')})")
     except OutOfTime:
         ended = "budget exhausted"
     except KeyboardInterrupt:
         ended = INTERRUPTED
+    finally:
+        far.close()
     return Shrunk(
         before=plan,
         best=best,

@@ -123,13 +123,25 @@ def at(table: Mapping[str, Any], key: str, value: str) -> dict[str, object]:
 
 
 def steps(
-    table: Mapping[str, Json], sweep: Sweep, seed: int, again: str, out: Path, origin: Origin = OWN
+    table: Mapping[str, Json],
+    sweep: Sweep,
+    seed: int,
+    again: str,
+    out: Path,
+    origin: Origin = OWN,
+    tell: Callable[[Judged], object] = lambda judged: None,
 ) -> Iterator[Step]:
-    """The runs of each value, in the order of the values. UsageError before the first of them."""
+    """The runs of each value, in the order of the values. UsageError before the first of them.
+
+    tell: is called with the verdict of each run.
+    """
     plans = {value: plan_at(table, sweep, value) for value in sweep.values}
     measure = MEASURES[sweep.measure]
     for value, plan in plans.items():
-        done = [_one(replace(plan, seed=seed + n), again, out, origin) for n in range(sweep.seeds)]
+        done = []
+        for n in range(sweep.seeds):
+            done.append(_one(replace(plan, seed=seed + n), again, out, origin))
+            tell(done[-1][0])
         yield Step(
             value=value,
             shown=tuple(of_verdicts(verdicts) for verdicts, _ in done),
