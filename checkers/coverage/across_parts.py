@@ -1,5 +1,8 @@
-"""Coverage of one property over the parts of a run: its counts, needs and kinds of fault are merged
-to those of the whole run, from which `conclude` has the verdict (docs/decisions/0045)."""
+"""Coverage of one property over the parts of a run, merged to that of the whole run.
+
+That is: its counts, needs and kinds of fault, from which `conclude` has the verdict
+(docs/decisions/0045).
+"""
 
 from __future__ import annotations
 

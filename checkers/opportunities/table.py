@@ -1,5 +1,4 @@
-"""The table of opportunities: per property and class of faults, the typical defects and where each
-of them would show."""
+"""The table of opportunities: typical defects by property and faults, and where each would show."""
 
 from __future__ import annotations
 

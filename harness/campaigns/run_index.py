@@ -17,7 +17,7 @@ from holdfast.harness.core.clock import now_ns
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.judging.judge import stored
-from holdfast.harness.plans.manifest import Manifest
+from holdfast.harness.plans.manifest import OWN, Manifest, Origin
 from holdfast.harness.runs import files, journal, registry
 from holdfast.harness.runs.directory import RunDir
 
@@ -44,6 +44,11 @@ class Entry:
     @property
     def verdict(self) -> str:
         return self.result.verdict if self.result else self.state
+
+    @property
+    def origin(self) -> Origin:
+        """Its name, and the run that it is an attempt of."""
+        return self.manifest.origin if self.manifest else OWN
 
     @property
     def nemesis(self) -> str:
@@ -104,7 +109,7 @@ def _read(entry: Entry) -> Entry:
         manifest = entry.dir.read_manifest()
         if entry.state != "judged":
             return replace(entry, manifest=manifest)
-        result = results.of_verdicts(stored(entry.dir), manifest)
+        result = results.of_verdicts(stored(entry.dir), manifest, run=entry.id)
         return replace(entry, manifest=manifest, result=result)
     except (UsageError, KeyError, TypeError, ValueError, AttributeError, LookupError) as error:
         return replace(entry, state="unreadable", problem=f"{type(error).__name__}: {error}")

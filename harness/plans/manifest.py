@@ -78,6 +78,25 @@ class Entries:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Origin:
+    """Where a run comes from.
+
+    name   given by the user with --name, "" for none
+    of     name of the run that it is an attempt of, or what attempts without one have in common;
+           "" for a run of its own
+    by     the command that made it: shrink, replay, hunt, sweep
+    """
+
+    name: str = ""
+    of: str = ""
+    by: str = ""
+
+
+OWN = Origin()
+"""A run of its own, without a name."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Manifest:
     """Fields with a default are not needed to judge a run; older versions wrote fewer of them.
 
@@ -97,6 +116,7 @@ class Manifest:
     pins, libraries   pinned packages of the client; folders into which they were fetched
     site              import folders of Holdfast's environment, for a user's file that needs them
     hosts             content of the hosts file, {} if all nodes are on this machine
+    origin            its name, and the run that it is an attempt of
     """
 
     schema: str
@@ -121,6 +141,7 @@ class Manifest:
     site: Sequence[str] = ()
     entries: Entries = field(default_factory=Entries)
     hosts: Mapping[str, Json] = field(default_factory=dict)
+    origin: Origin = OWN
 
 
 def to_table(manifest: Manifest) -> dict[str, Json]:
@@ -132,6 +153,8 @@ def to_table(manifest: Manifest) -> dict[str, Json]:
     for name in ("hosts", "site"):
         if not table[name]:
             del table[name]
+    if manifest.origin == OWN:
+        del table["origin"]
     return table
 
 

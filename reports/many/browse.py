@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
-from holdfast.harness.campaigns.results import MEASURES, RATES
+from holdfast.harness.campaigns.results import MEASURES
+from holdfast.harness.campaigns.run_families import Family, by_command, families, independent
 from holdfast.harness.campaigns.run_index import Entry
 from holdfast.harness.campaigns.trend import trends
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.runs import files
+from holdfast.reports.many import heat_map
+from holdfast.reports.many.matrix import matrix
 from holdfast.reports.many.page_frame import render
 from holdfast.reports.many.trend import trend_rows
+from holdfast.reports.many.two_runs import measure
 from holdfast.reports.pictures.timeline import DIGEST
-from holdfast.reports.text.formatting import NONE, plain, seconds, span
+from holdfast.reports.text.formatting import NONE, plain, seconds
 
-FILTERS = ("system", "property", "verdict", "nemesis")
+FILTERS = ("system", "workload", "nemesis", "property", "verdict")
 """Filters of the list; each is the name of a form field."""
-SHOWN = 500
+SEARCH = ("q", "seed")
+"""Fields of the list with text: words that a run has all of, and its seed."""
+PER_PAGE = 100
+ATTEMPTS_SHOWN = 200
+MAP_SYSTEMS = 8
+"""Systems of the map above the list; all of them have a page of their own."""
 HEAD = 2000
 REPORT = "report.html"
 """The first HEAD bytes of a report contain its policy."""
@@ -37,32 +47,108 @@ STATES = {
 }
 
 
-def runs(entries: Sequence[Entry], wanted: Mapping[str, str]) -> str:
-    """The list, filtered ("": no filter); the choices come from all entries."""
+def runs(
+    entries: Sequence[Entry],
+    wanted: Mapping[str, str],
+    page: int = 1,
+    simulated: Collection[str] = (),
+) -> str:
+    """The list, filtered ("": no filter), a page of it; the choices come from all entries.
+
+    Attempts are below the run that they belong to, which is listed if any of them is wanted.
+    """
     choices: dict[str, set[str]] = {name: set() for name in FILTERS}
     for entry in entries:
         for name, values in _values(entry).items():
             choices[name] |= values
-    found = [
-        entry
-        for entry in entries
-        if all(not want or want in _values(entry)[name] for name, want in wanted.items())
-    ]
+    every = families(entries)
+    found = [one for one in every if any(_matches(entry, wanted) for entry in one.all)]
+    pages = max(1, -(-len(found) // PER_PAGE))
+    page = min(max(page, 1), pages)
+    asked = {name: value for name, value in wanted.items() if value}
     return render(
         "runs.html",
         {
-            "entries": [_row(entry) for entry in found[:SHOWN]],
+            "families": [_family(one) for one in found[(page - 1) * PER_PAGE : page * PER_PAGE]],
             "found": len(found),
-            "of": len(entries),
+            "of": len(every),
+            "runs": len(entries),
+            "page": page,
+            "pages": pages,
+            "link_to": lambda number: "/?" + urlencode({**asked, "page": number}),
             "choices": {name: sorted(values) for name, values in choices.items()},
             "wanted": wanted,
+            **(_map(entries, simulated, MAP_SYSTEMS) if page == 1 and not asked else NO_MAP),
         },
     )
 
 
+def heat(entries: Sequence[Entry], simulated: Collection[str] = ()) -> str:
+    """The heat map of all judged runs."""
+    return render("map.html", _map(entries, simulated, len(entries)))
+
+
+NO_MAP: dict[str, object] = {"views": [], "map_more": 0}
+
+
+def _map(entries: Sequence[Entry], simulated: Collection[str], most: int) -> dict[str, object]:
+    """What a page needs to show the map of the worst systems, `most` of them."""
+    results = [entry.result for entry in independent(entries) if entry.result is not None]
+    views = heat_map.views(
+        matrix(results, simulated), lambda result: f"/run?id={quote(result.run, safe='')}"
+    )
+    if not results or not views[0].rows:
+        return NO_MAP
+    return {
+        "views": [heat_map.first(view, most) for view in views],
+        "map_more": max(0, len(views[0].rows) - most),
+        "map_words": heat_map.WORDS,
+        "map_key": heat_map.KEY,
+        "system_link": lambda name: "/?" + urlencode({"q": name}),
+    }
+
+
+def _matches(entry: Entry, wanted: Mapping[str, str]) -> bool:
+    values = _values(entry)
+    if any(want and want not in values[name] for name, want in wanted.items() if name in FILTERS):
+        return False
+    seed = wanted.get("seed", "").strip()
+    if seed and seed != (str(entry.manifest.plan.seed) if entry.manifest else ""):
+        return False
+    text = _text(entry)
+    return all(word in text for word in wanted.get("q", "").casefold().split())
+
+
+def _text(entry: Entry) -> str:
+    """What words are searched in: names, not sentences."""
+    plan, result = entry.manifest and entry.manifest.plan, entry.result
+    parts = [entry.id, entry.origin.name, entry.origin.of, entry.nemesis, _word(entry)]
+    parts += [plan.system, plan.backend, plan.workload, plan.scenario] if plan else []
+    parts += [f"seed {plan.seed}"] if plan else []
+    parts += [result.system] if result else []
+    return " ".join(parts).casefold()
+
+
+def _family(one: Family) -> dict[str, Json]:
+    """A row of the list: its run, and the attempts below it."""
+    attempts = [_row(entry) for entry in one.attempts[:ATTEMPTS_SHOWN]]
+    words = Counter(_word(entry) for entry in one.attempts)
+    made = ", ".join(f"{n} by {plain(name, 20)}" for name, n in by_command(one.attempts).items())
+    return {
+        "head": _row(one.head) if one.head else None,
+        "title": one.title,
+        "attempts": attempts,
+        "more": len(one.attempts) - len(attempts),
+        "number": len(one.attempts),
+        "made": made,
+        "words": ", ".join(f"{words[word]} {word}" for word in STATES if words[word]),
+    }
+
+
 def trend(entries: Sequence[Entry]) -> str:
     """The trend of each cell over the judged runs, the oldest run first."""
-    judged = [entry for entry in reversed(entries) if entry.result is not None]
+    chosen = reversed(independent(entries))
+    judged = [entry for entry in chosen if entry.result is not None]
     rows = trend_rows(
         trends((one.result, one.id, one.started) for one in judged if one.result is not None)
     )
@@ -80,7 +166,7 @@ def run(entry: Entry, live: Mapping[str, Any], logs: Sequence[str]) -> str:
             "run": _row(entry),
             "properties": list(result.properties.items()) if result else [],
             "measures": [
-                (MEASURES[name], _measure(name, value))
+                (MEASURES[name], measure(name, value))
                 for name, value in (result.measures if result else {}).items()
             ],
             "command": result.command
@@ -132,8 +218,8 @@ def compare(left: Entry, right: Entry) -> str:
             "measures": [
                 (
                     MEASURES[name],
-                    _measure(name, a.measures.get(name)),
-                    _measure(name, b.measures.get(name)),
+                    measure(name, a.measures.get(name)),
+                    measure(name, b.measures.get(name)),
                     _ratio(a.measures.get(name), b.measures.get(name)),
                 )
                 for name in measures
@@ -156,6 +242,7 @@ def _values(entry: Entry) -> dict[str, set[str]]:
             plain(name, 80) for name, one in properties.items() if one.verdict is Verdict.VIOLATED
         },
         "verdict": {_word(entry)},
+        "workload": {plain(entry.manifest.plan.workload if entry.manifest else "?", 80)},
         "nemesis": {plain(kind, 80) for kind in entry.nemesis.split("+")},
     }
 
@@ -179,6 +266,9 @@ def _row(entry: Entry) -> dict[str, Json]:
         "link": quote(entry.id, safe=""),
         "word": _word(entry),
         "tone": STATES[_word(entry)],
+        "name": entry.origin.name,
+        "of": entry.origin.of,
+        "by": entry.origin.by,
         "state": entry.state,
         "started": f"{datetime.fromtimestamp(entry.started, UTC):%Y-%m-%d %H:%M:%S} UTC",
         "nemesis": entry.nemesis,
@@ -199,12 +289,6 @@ def _ours(entry: Entry) -> bool:
             return DIGEST.encode() in os.read(file, HEAD)
     except OSError:
         return False
-
-
-def _measure(name: str, value: float | None) -> str:
-    if value is None:
-        return NONE
-    return f"{value:,.3g} /s" if name in RATES else span(value)
 
 
 def _ratio(a: float | None, b: float | None) -> str:

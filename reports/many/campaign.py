@@ -1,38 +1,52 @@
-"""The index page of a campaign: result, first failure, a row per cell and per run."""
+"""The index page of a campaign: the answer, the heat map, each failure once, all runs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
-from holdfast.harness.campaigns.results import read
+from holdfast.harness.campaigns.results import Result, read
 from holdfast.harness.campaigns.summary import Summary
 from holdfast.harness.campaigns.trend import trends
 from holdfast.harness.core.statistics import none_in
+from holdfast.reports.many import heat_map, worst_first
+from holdfast.reports.many.matrix import matrix
 from holdfast.reports.many.page_frame import render, write
 from holdfast.reports.many.trend import trend_rows
-from holdfast.reports.text.formatting import count, percent, stopped
+from holdfast.reports.many.worst_first import Failure
+from holdfast.reports.text.formatting import count, listed, percent, plain, stopped
 from holdfast.reports.text.least_tried import least_tried
 
 RUNS_SHOWN = 2000
 MOST_SYSTEMS = 24
+MOST_NAMED = 3
+"""Systems that a headline names."""
+MOST_FAILURES, FAILURES_SHOWN, UNKNOWN_SHOWN = 200, 5, 2
+"""Entries of the list of failures; those of them, and causes of what is unknown, not folded."""
 STATES = ("VIOLATED", "ENVIRONMENT", "UNKNOWN", "LIMIT", "HOLDS")
 """The states of cells and runs, in the order of the page: broken ones first."""
 
 
-def index(folder: Path, summary: Summary) -> Path:
+def index(folder: Path, summary: Summary, simulated: Collection[str] = ()) -> Path:
     """Writes `index.html` for a campaign's summary and returns its path."""
-    return write(folder / "index.html", page(summary))
+    return write(folder / "index.html", page(summary, simulated))
 
 
-def page(summary: Summary) -> str:
-    """The page as a string; only runs with a directory have a link."""
-    results = summary["results"]
-    telling = sorted(results, key=lambda row: (STATES.index(outcome(row)), row["run"] == ""))
-    found = trends((read(row, row["key"]), row["run"], 0.0) for row in results)
+def page(summary: Summary, simulated: Collection[str] = ()) -> str:
+    """The page as a string; only runs with a directory have a link.
+
+    simulated   backends on virtual time: see `matrix`
+    """
+    rows = summary["results"]
+    results = [read(row, row["key"]) for row in rows]
+    telling = sorted(rows, key=lambda row: (STATES.index(outcome(row)), row["run"] == ""))
+    found = trends((one, one.run, 0.0) for one in results)
     place = {trend.cell: n for n, trend in enumerate(found)}
     systems = list(dict.fromkeys(system_of(cell["cell"]) for cell in summary["cells"]))
+    map_of = matrix(results, simulated)
+    failures = worst_first.failures(results)
     return render(
         "campaign.html",
         {
@@ -45,14 +59,54 @@ def page(summary: Summary) -> str:
             "systems": systems[:MOST_SYSTEMS],
             "system_of": system_of,
             "word": headline(summary),
+            "answer": answer(summary, failures),
             "bound": bound(summary),
+            "views": heat_map.views(map_of, report_link),
+            "map_systems": list(map_of.systems),
+            "system_link": lambda name: f"matrix.html#system-{map_of.systems.index(name) + 1}",
+            "map_words": heat_map.WORDS,
+            "map_key": heat_map.KEY,
+            "failures": failures[:MOST_FAILURES],
+            "more_failures": max(0, len(failures) - MOST_FAILURES),
+            "unknown": worst_first.left_unknown(results),
+            "failures_shown": max(FAILURES_SHOWN, sum(one.promised for one in failures[:20])),
+            "unknown_shown": UNKNOWN_SHOWN,
+            "flaky": sum(trend.flaky for trend in found),
+            "open": open_questions(summary),
+            "report_link": report_link,
             "runs": telling[:RUNS_SHOWN],
-            "more": max(0, len(results) - RUNS_SHOWN),
+            "more": max(0, len(rows) - RUNS_SHOWN),
             "outcome": outcome,
             "words": STATES,
             "number_of": lambda name: systems.index(name) + 1 if name in systems else 0,
         },
     )
+
+
+def report_link(result: Result) -> str:
+    """The link to a run's report from the page of its campaign, "" if it has no directory."""
+    return f"{quote(result.run)}/report.html" if result.run else ""
+
+
+def open_questions(summary: Summary) -> int:
+    """Number of promises, per cell and kind of fault, that no run exercised."""
+    return sum(len(cell["unexercised"]) for cell in summary["cells"])
+
+
+def answer(summary: Summary, failures: Sequence[Failure]) -> str:
+    """The headline: which locks broke a promise, of how many."""
+    systems = {system_of(cell["cell"]) for cell in summary["cells"]}
+    broken = list(dict.fromkeys(one.system for one in failures if one.promised))
+    if broken:
+        named = listed(plain(name, 60) for name in broken[:MOST_NAMED])
+        more = f" and {len(broken) - MOST_NAMED} more" if len(broken) > MOST_NAMED else ""
+        of = count(len(systems), "lock")
+        return f"{len(broken)} of {of} broke a promise: {named}{more}."
+    if not summary["runs"] or summary["exit_code"] == 4:
+        return "No answer: not all runs could be executed."
+    if summary["exit_code"] == 3:
+        return f"No answer yet: {count(open_questions(summary), 'question')} could not have failed."
+    return f"No lock broke a promise in {count(summary['runs'], 'run')}."
 
 
 def system_of(cell: str) -> str:

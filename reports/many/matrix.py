@@ -1,5 +1,4 @@
-"""The matrix system x property x fault: held, open, violated or not exercised, with confidence
-intervals.
+"""The matrix system x property x fault: held, open, violated or not exercised, with its bounds.
 
 A run counts once under each planned kind of fault: held, violated, or not exercised under that
 kind. A violation during two kinds proves nothing about either alone and counts under "several". A

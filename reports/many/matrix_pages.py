@@ -14,7 +14,7 @@ from rich.text import Text
 from holdfast.harness.campaigns.results import Result
 from holdfast.harness.core.statistics import none_in
 from holdfast.harness.verdicts.left_unknown import LeftUnknown, once
-from holdfast.reports.many import textbook
+from holdfast.reports.many import heat_map, textbook
 from holdfast.reports.many.cell_claims import cell_claim
 from holdfast.reports.many.claims import claim_of
 from holdfast.reports.many.matrix import (
@@ -145,35 +145,17 @@ def markdown(found: Matrix) -> str:
     return "\n".join(lines) + "\n"
 
 
-SAFETY = ("mutual-exclusion", "token-order")
-"""The properties of the heat map: those that the lock service alone keeps."""
-HEAT = {"x": "🟥", "!": "🟧", "?": "⬜", "o": "🟦", "+": "🟩"}
-"""Sign of a cell -> its colour in the heat map, the worst first."""
-
-
 def _heat_map(found: Matrix) -> list[str]:
-    """Locks x faults: the worst state of the properties of SAFETY."""
-    if not found.systems:
+    """Locks x faults, the worst lock first, as a table of HTML: its cells have states as classes,
+    and say them by a sign where classes are dropped."""
+    view = heat_map.views(found, lambda result: "")[0]
+    if not view.rows:
         return []
-    lines = [
-        "",
-        f"The worst state of {' and '.join(SAFETY)} per lock and fault: 🟥 violated though"
-        " promised, 🟧 violated and never promised, ⬜ not exercised, 🟦 open: held in too few"
-        " runs, 🟩 held.",
-        "",
-        f"| lock | {' | '.join(map(_escaped, found.faults))} |",
-        "| --- |" + " :---: |" * len(found.faults),
-    ]
-    for system in found.systems:
-        cells = [_heat(found, system, fault) for fault in found.faults]
-        lines.append(f"| {_escaped(system)} | {' | '.join(cells)} |")
-    return lines
-
-
-def _heat(found: Matrix, system: str, fault: str) -> str:
-    squares = [found.squares.get((system, prop, fault)) for prop in SAFETY]
-    signs = {_sign(square) for square in squares if square is not None}
-    return next((HEAT[sign] for sign in HEAT if sign in signs), "")
+    rows = {
+        system: {fault: (cell.state, cell.number) for fault, cell in row.items()}
+        for system, row in view.rows.items()
+    }
+    return heat_map.html(view.faults, rows)
 
 
 def _overview(found: Matrix) -> list[str]:
@@ -293,15 +275,12 @@ def page(found: Matrix, beside: Path) -> str:
             "speed_of": SPEED_OF,
             "speed_columns": COLUMNS,
             "speed_says": SPEED_SAYS,
-            "drawn": _drawn,
+            "drawn": heat_map.style,
+            "views": heat_map.views(found, link),
+            "system_link": lambda name: f"#system-{found.systems.index(name) + 1}",
+            "map_words": heat_map.WORDS,
+            "map_key": heat_map.KEY,
             "link": link,
             "links": LINKS,
         },
     )
-
-
-def _drawn(square: Square) -> str:
-    """Style of a cell: that of a run in the same state."""
-    if square.state == VIOLATED:
-        return "broken" if square.promised else "limit"
-    return {HELD: "holds", OPEN: "open"}.get(square.state, "unknown")

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from holdfast.harness.core.errors import HoldfastError as HoldfastError
     from holdfast.harness.core.errors import UsageError as UsageError
     from holdfast.harness.core.verdict import Verdict as Verdict
+    from holdfast.reports.text.progress import State as State
+    from holdfast.reports.text.progress import listening as listening
 
 __version__ = VERSION
 
@@ -37,16 +39,18 @@ _PLACES = {
     "Run": "api.run",
     "UsageError": "harness.core.errors",
     "Verdict": "harness.core.verdict",
+    "State": "reports.text.progress",
     "check": "api.actions",
     "judge": "api.actions",
+    "listening": "reports.text.progress",
     "read_parquet": "api.run",
     "run": "api.actions",
     "runs": "api.many",
     "simulate": "api.actions",
 }
 __all__ = [
-    "Campaign", "EnvironmentFailed", "HoldfastError", "Run", "UsageError", "Verdict", "check",
-    "judge", "read_parquet", "run", "runs", "simulate",
+    "Campaign", "EnvironmentFailed", "HoldfastError", "Run", "State", "UsageError", "Verdict",
+    "check", "judge", "listening", "read_parquet", "run", "runs", "simulate",
 ]  # fmt: skip
 
 

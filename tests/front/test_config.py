@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.commands.options import PREFIX, SETTINGS
+from holdfast.commands.options import PREFIX, RETENTION, SETTINGS
 from tests.front.said import holdfast
 
 Capture = pytest.CaptureFixture[str]
@@ -33,7 +33,7 @@ def shown(capsys: Capture) -> dict[str, tuple[str, str]]:
 
 def test_a_default_that_stands_for_something_is_shown_as_what_it_means(capsys: Capture) -> None:
     rows = shown(capsys)
-    assert set(rows) == set(SETTINGS)
+    assert set(rows) == {*SETTINGS, *RETENTION}
     assert rows["seed"] == ("a new one, printed", "default")
     assert rows["nodes"] == rows["resource"] == ("per system", "default")
     assert rows["hosts"] == rows["nemesis"] == ("none", "default")

@@ -23,6 +23,7 @@ from holdfast.harness.foreign.read import read_history
 from holdfast.harness.plans.manifest import to_table
 from holdfast.harness.recording import segments
 from holdfast.harness.runs import directory
+from holdfast.reports.text.progress import Progress
 from tests.front.said import holdfast
 from tests.manifests import manifest
 
@@ -454,13 +455,15 @@ def test_a_budget_bounds_the_search_of_a_foreign_history_only(
 
 def test_a_long_search_says_how_far_it_is(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr("holdfast.foreign.judge_foreign.time.monotonic", lambda: now[0])
-    tell = judge_foreign.search_told()
-    for now[0] in (101.0, 106.0, 107.0, 111.5):
-        tell(int(now[0] * 1000), 3, 12)
-    assert capsys.readouterr().err.splitlines() == [
-        "  106,000 configurations, 3 of 12 responses explained",
-        "  111,500 configurations, 3 of 12 responses explained",
+    monkeypatch.setattr("holdfast.reports.text.progress.time.monotonic", lambda: now[0])
+    with Progress("search", "responses explained") as far:
+        tell = judge_foreign.search_told(far)
+        for now[0] in (101.0, 111.0, 112.0, 121.5):
+            tell(int(now[0] * 1000), 3, 12)
+    lines = [line.partition(",  ")[0] for line in capsys.readouterr().err.splitlines()]
+    assert [line[: line.index(" visited")] for line in lines] == [
+        "  search  25%  3 of 12 responses explained, 111,000 configurations",
+        "  search  25%  3 of 12 responses explained, 121,500 configurations",
     ]
 
 

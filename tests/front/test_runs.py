@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 import pytest
 
 from holdfast.commands import main
-from holdfast.engine.run_progress import RunProgress
+from holdfast.reports.text.progress import Progress
 from tests import needs
 from tests.front import said as front
 
@@ -254,7 +254,7 @@ def test_a_redis_whose_clock_jumps_ahead_breaks_leases_in_containers(tmp_path: P
 def test_a_simulated_run_shows_how_far_its_virtual_time_is(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(RunProgress, "EVERY_S", 0.0)
+    monkeypatch.setattr(Progress, "EVERY_S", 0.0)
     words = ("--backend", "sim", "--time", "9s", "--seed", "7", "--out", tmp_path)
     said = front.holdfast(capsys, "run", *words)
     found = re.findall(r"  simulate +(\d+)%  (\d\.\d) of 9 s, \d+ grants, .*virtual time", said.err)

@@ -24,6 +24,7 @@ from holdfast.harness.history.reader import load
 from holdfast.harness.judging.judge import READABLE
 from holdfast.harness.runs import directory, registry
 from holdfast.harness.runs.directory import RunDir
+from holdfast.reports.many import browse
 from holdfast.serve import judged_so_far
 from holdfast.serve.server import POLICY, Server
 from tests import needs
@@ -127,6 +128,71 @@ def test_the_list_is_narrowed(runs: Path, query: str, found: int) -> None:
     with served(runs) as server:
         text = ask(server, f"/?{query}")[2].decode()
         assert text.count('<td class="id">') == found
+
+
+def _copies(runs: Path, root: Path, origins: list[dict[str, str]]) -> list[str]:
+    """Copies of a judged run with these origins and seeds 0, 1, ...; their names."""
+    pattern = next(one for one in runs.iterdir() if "majority" in one.name)
+    names = [f"run{n}" for n in range(len(origins))]
+    for n, (name, origin) in enumerate(zip(names, origins, strict=True)):
+        shutil.copytree(pattern, root / name, ignore=shutil.ignore_patterns("history", "logs"))
+        manifest = json.loads((root / name / "manifest.json").read_text())
+        manifest["plan"]["seed"] = n
+        manifest |= {"run": name, "origin": origin}
+        (root / name / "manifest.json").write_text(json.dumps(manifest))
+        # The order of the list is that of the manifests.
+        os.utime(root / name / "manifest.json", (2_000_000_000 - n,) * 2)
+    return names
+
+
+def test_attempts_are_folded_below_their_run_and_found_there(runs: Path, tmp_path: Path) -> None:
+    own: dict[str, str] = {"name": "before the fix <b>", "of": "", "by": ""}
+    attempts = [{"name": "", "of": "run0", "by": "shrink"}] * 3
+    nested = [{"name": "", "of": "run1", "by": "replay"}, {"name": "", "of": "sweep ttl", "by": ""}]
+    circle = [{"name": "", "of": "run7", "by": ""}, {"name": "", "of": "run6", "by": ""}]
+    _copies(runs, tmp_path, [own, *attempts, *nested, *circle])
+    with served(tmp_path) as server:
+        text = ask(server, "/")[2].decode()
+        rows = text[text.index("<tbody>", text.index("Table of runs")) :].split("<tr>")[1:]
+        assert len(rows) == 4, "run0, the sweep, and each run of the circle"
+        assert "4 attempts: 3 by shrink, 1 by replay; 4 VIOLATED" in rows[0]
+        assert "before the fix &lt;b&gt;" in rows[0] and "<b>before" not in rows[0].replace(
+            "<b><bdi>", ""
+        )
+        assert "sweep ttl" in rows[1] and "1 attempt: 1 by run" in rows[1]
+        assert "4 runs and 4 attempts" in text
+        assert "Trend over 4 judged runs" in ask(server, "/trend")[2].decode()
+        for query, found in (
+            ("q=BEFORE+the+fix", 1), ("q=seed+4", 1), ("seed=3", 1), ("seed=33", 0), ("q=ttl", 1),
+            ("q=majority+kill", 4), ("workload=critical-section", 4), ("q=%3Cscript%3E", 0),
+        ):  # fmt: skip
+            assert ask(server, f"/?{query}")[2].decode().count('<td class="id"') == found, query
+        assert "An attempt of" in ask(server, "/run?id=run1")[2].decode()
+
+
+def test_a_long_list_has_pages_that_keep_the_search(runs: Path, tmp_path: Path) -> None:
+    none: dict[str, str] = {}
+    _copies(runs, tmp_path, [none] * (browse.PER_PAGE + 7))
+    with served(tmp_path) as server:
+        first = ask(server, "/?system=majority")[2].decode()
+        assert first.count('<td class="id"') == browse.PER_PAGE
+        assert 'href="/?system=majority&amp;page=2" rel="next"' in first
+        second = ask(server, "/?system=majority&page=2")[2].decode()
+        assert second.count('<td class="id"') == 7 and 'rel="prev"' in second
+        for odd in ("0", "-1", "99999", "9" * 400, "x", "²"):
+            status, _, _ = ask(server, f"/?page={quote(odd)}")
+            assert status == 200, odd
+
+
+def test_the_map_of_all_runs_leads_to_the_run_that_shows_it(runs: Path) -> None:
+    with served(runs) as server:
+        for path in ("/", "/map"):
+            text = ask(server, path)[2].decode()
+            cell = text[text.index('class="cell broken"') :]
+            ident = next(one for one in ids(server) if "majority" in one)
+            assert f'<a href="/run?id={quote(ident, safe="")}">' in cell[: cell.index("</td>")]
+            assert EVIL not in text
+        assert 'class="cell broken"' not in ask(server, "/?system=reference")[2].decode()
 
 
 def test_two_runs_stand_side_by_side_with_their_differences_marked(runs: Path) -> None:

@@ -196,7 +196,9 @@ def test_the_filter_of_a_campaign_hides_rows_without_a_script(
     path.write_text(campaign.page(summary("night", 9, results)))
     page = browser.new_page(viewport={"width": 390, "height": 900})
     page.goto(path.as_uri())
-    rows = page.locator("#runs tbody tr:visible")
+    page.locator("#runs > summary").click()
+    page.locator("#cells > summary").click()
+    rows = page.locator("#runs > .many > table > tbody > tr:visible")
     assert rows.count() == 4
     page.get_by_label("violated", exact=True).check()
     assert rows.count() == 1
@@ -204,5 +206,8 @@ def test_the_filter_of_a_campaign_hides_rows_without_a_script(
     page.get_by_label("etcd").check()
     assert rows.count() == 2
     assert page.locator("#cells tbody tr:visible").count() == 1
+    page.goto(path.as_uri())
+    shown = page.locator("table.heat:visible")
+    assert shown.count() == 1 and shown.locator(".cell.broken").count() == 1
     assert page.evaluate(OVERFLOW) <= 0
     page.close()

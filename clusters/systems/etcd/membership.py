@@ -1,5 +1,7 @@
-"""An operator's requests to an etcd cluster by its JSON gateway: members, leadership, compaction,
-defragmentation, and empty writes."""
+"""An operator's requests to an etcd cluster by its JSON gateway.
+
+That is: members, leadership, compaction, defragmentation, and empty writes.
+"""
 
 from __future__ import annotations
 

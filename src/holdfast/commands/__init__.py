@@ -38,6 +38,8 @@ SECTIONS: dict[str, dict[str, str]] = {
         "check": "Judge a run again, or a foreign history.",
         "verify": "Check every verdict's certificate against the recorded rows.",
         "report": "Write the HTML report of a run.",
+        "compare": "Show in what two runs differ.",
+        "prune": "Remove old run directories, by a rule of retention.",
         "package": "Write a script without Holdfast that shows a finding.",
         "serve": "Browse runs in a web browser.",
         "explain": "Show how a finding of a simulated run came about, step by step.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from holdfast.commands.options import Command, Setting, settings_file, source_of
+from holdfast.commands.prune_command import command as prune
 from holdfast.commands.run_command import command as run
 from holdfast.reports.text.layout import aligned, width
 
@@ -22,14 +23,16 @@ def command() -> None:
 def show() -> int:
     """Print every setting, its value and its source."""
     file, _ = settings_file()
-    rows = []
-    with run.make_context("run", []) as ctx:
-        for param in run.params:
-            if isinstance(param, Setting) and param.name is not None:
-                value = ctx.params[param.name]
-                text = ",".join(value) if isinstance(value, tuple) else value
-                shown = param.show_default if text in (None, "") else text
-                rows.append((param.name, str(shown), source_of(ctx, param, file)))
-    for line in aligned(rows, width()):
+    rows: dict[str, tuple[str, str, str]] = {}
+    for name, owner in {"run": run, "prune": prune}.items():
+        with owner.make_context(name, []) as ctx:
+            for param in owner.params:
+                if isinstance(param, Setting) and param.name is not None:
+                    value = ctx.params[param.name]
+                    text = ",".join(value) if isinstance(value, tuple) else value
+                    shown = param.show_default if text in (None, "") else text
+                    row = (param.name, str(shown), source_of(ctx, param, file))
+                    rows.setdefault(param.name, row)
+    for line in aligned(list(rows.values()), width()):
         click.echo(line)
     return 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+from concurrent.futures import Executor
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
@@ -13,11 +14,28 @@ from click.shell_completion import CompletionItem
 
 from holdfast.commands.options import Command, Whole, budget_option, out_option
 from holdfast.engine import campaign_runner
+from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.hunting import findings, subject, table, trying
 from holdfast.hunting.agenda import runnable
 from holdfast.hunting.hunt import Hunt, Hunted
 from holdfast.reports.text.formatting import plain
+from holdfast.reports.text.progress import Progress
+
+
+def _carry_out(hunted: Hunted, out: Path, pool: Executor, cores: int, limit: int) -> None:
+    """Execute the hunt, with its progress."""
+    action, left_s = f"hunt {hunted.subject.package}", hunted.budget_ns / SECOND
+    with Progress(action, "runs", violations=0, budget_s=left_s) as far:
+
+        def ran() -> None:
+            done = len(hunted.trials) + hunted.confirmed
+            far.update(done, violations=len(hunted.found))
+
+        def tell(line: str) -> None:
+            far.say(f"  {plain(line, 2000)}")
+
+        Hunt(hunted, out, pool, cores, tell, limit, ran).carry_out()
 
 
 def _packages(ctx: click.Context, param: click.Parameter, begun: str) -> list[CompletionItem]:
@@ -84,7 +102,7 @@ def command(
     click.echo(f"hunt {found.library(found.release)}, seed {chosen}; releases: {listed}", err=True)
     try:
         with campaign_runner.executor("", cores) as (pool, _):
-            Hunt(hunted, Path(out), pool, cores, _tell, runs or 0).carry_out()
+            _carry_out(hunted, Path(out), pool, cores, runs or 0)
     except BrokenProcessPool as error:
         raise EnvironmentFailed("a worker process died (out of memory?)") from error
     if as_json:

@@ -33,6 +33,8 @@ SETTINGS = (
     "system", "backend", "workload", "resource", "nemesis", "nodes", "clients", "locks", "time",
     "lease", "hosts", "seed", "out",
 )  # fmt: skip
+RETENTION = ("keep", "keep_days")
+"""Settings of `holdfast prune`."""
 HOSTS_HELP = "File that lists the machines of --backend ssh."
 FC = TypeVar("FC", bound=Callable[..., object] | click.Command)
 """What click decorates."""
@@ -194,8 +196,9 @@ def _wrong(key: str, value: object) -> list[str]:
     if isinstance(value, dict):
         inside = next(iter(value), "system")
         return [f"[{key}]: unexpected table; settings like {inside} = ... need no [{key}] above"]
-    if key not in SETTINGS:
-        return [suggest(key, list(SETTINGS), "setting")]
+    known = (*SETTINGS, *RETENTION)
+    if key not in known:
+        return [suggest(key, list(known), "setting")]
     if isinstance(value, bool) or not isinstance(value, str | int):
         return [f"invalid {key} = {value!r}: expected a string or a whole number"]
     return []

@@ -18,10 +18,12 @@ from holdfast.harness.core.errors import EnvironmentFailed, worst_exit_code
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.history import reader
 from holdfast.harness.history.diff import first_difference
+from holdfast.harness.plans.manifest import Origin
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.runs.directory import RunDir
 from holdfast.planning import plan_source, prepare
 from holdfast.reports.text.layout import say
+from holdfast.reports.text.progress import Progress
 
 
 @click.command(
@@ -57,18 +59,22 @@ def command(
     where = f"{plan.system} on {plan.backend}, seed {plan.seed}, {len(plan.faults)} faults"
     click.echo(f"replay of {path}: {where}", err=True)
     prepare.hosts_of(plan, hosts or "")
-    done: list[Trial] = []
+    run = plan_source.run_of(path)
+    origin = Origin(of=run.path.name if run else str(path), by="replay")
+    done, again = list[Trial](), f"holdfast replay {path}"
     if plan.backend in VIRTUAL_TIME:
         seed_search.warm()
-    for n in range(times):
-        if plan.backend in VIRTUAL_TIME:
-            done.append(trials.simulated(plan))
-        else:
-            done.append(trials.carried_out(plan, Path(out), f"holdfast replay {path}", hosts or ""))
-            words = ", ".join(shown.name for shown in done[-1].shown) or "no finding"
-            click.echo(f"  {n + 1} of {times}: {words}", err=True)
+    with Progress("replay", "runs", times, violations=0) as far:
+        for n in range(times):
+            if plan.backend in VIRTUAL_TIME:
+                done.append(trials.simulated(plan))
+            else:
+                done.append(trials.carried_out(plan, Path(out), again, hosts or "", origin))
+                words = ", ".join(shown.name for shown in done[-1].shown) or "no finding"
+                far.say(f"  {n + 1} of {times}: {words}")
+            far.update(n + 1, violations=sum(bool(trial.shown) for trial in done))
     if plan.backend in VIRTUAL_TIME:
-        _must_be_the_same(plan, done, plan_source.run_of(path))
+        _must_be_the_same(plan, done, run)
     code = worst_exit_code(trial.exit_code for trial in done)
     if as_json:
         click.echo(json.dumps(_table(path, plan, done, code)))

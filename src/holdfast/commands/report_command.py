@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import webbrowser
 from pathlib import Path
 
 import click
@@ -15,7 +16,10 @@ from holdfast.harness.runs.directory import RunDir
 
 @click.command(
     cls=Command,
-    examples=("holdfast report .holdfast/runs/latest --html report.html",),
+    examples=(
+        "holdfast report .holdfast/runs/latest --open",
+        "holdfast report .holdfast/runs/latest --html report.html",
+    ),
 )
 @click.argument("path", type=click.Path(path_type=Path), metavar="RUN")
 @click.option(
@@ -24,7 +28,8 @@ from holdfast.harness.runs.directory import RunDir
     show_default="RUN/report.html",
     help="File to write.",
 )
-def command(path: Path, html: Path | None) -> int:
+@click.option("--open", "opens", is_flag=True, help="Open it in a web browser.")
+def command(path: Path, html: Path | None, opens: bool) -> int:
     """Write the HTML report of a run: one file that needs no network.
 
     A run that was not judged yet is judged first.
@@ -38,4 +43,6 @@ def command(path: Path, html: Path | None) -> int:
     if not written:
         raise EnvironmentFailed("no report: name a file in another folder, with --html FILE")
     click.echo(f"report: {html or written}")
+    if opens and not webbrowser.open(Path(html or written).resolve().as_uri()):
+        raise EnvironmentFailed("no web browser on this machine; open the file yourself")
     return 0

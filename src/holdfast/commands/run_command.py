@@ -29,10 +29,12 @@ from holdfast.commands.options import (
 from holdfast.engine import runner
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import plain
+from holdfast.harness.plans.manifest import Origin
 from holdfast.harness.plans.plan import OWN, Plan, to_toml
 from holdfast.planning import own_code, plan_options, prepare
 from holdfast.planning.lazy_holders import with_lazy_holders
 
+MOST_NAME = 80
 IS_PYTHON = re.compile(r".+\.py:\w+")
 
 
@@ -118,6 +120,7 @@ IS_PYTHON = re.compile(r".+\.py:\w+")
     is_flag=True,
     help="Compare the servers' own record of the locks with what clients were answered.",
 )
+@click.option("--name", "label", default="", help="Name of the run in lists, as text.")
 @click.option(
     "--until-violation",
     is_flag=True,
@@ -180,10 +183,18 @@ def command(
         hosts=hosts,
         until_violation=ends,
         verbose=given["verbose"],
+        origin=Origin(name=named_run(given["label"])),
     )
     if as_json:
         click.echo(json.dumps(plain(verdicts)))
     return verdicts.exit_code
+
+
+def named_run(name: str) -> str:
+    """The name of a run. UsageError for one that no list could show."""
+    if len(name) > MOST_NAME or not name.isprintable():
+        raise UsageError(f"--name: expected one line of at most {MOST_NAME} printable characters")
+    return name.strip()
 
 
 def _with_client(plan: Plan, client: str) -> Plan:

@@ -24,11 +24,12 @@ from holdfast.harness.core.json_value import Json
 from holdfast.harness.plans.plan import FILE, suggest
 from holdfast.planning import prepare
 from holdfast.reports.text.layout import aligned, say, width
+from holdfast.reports.text.progress import Progress
 
 SHOWN = 5
 SHRUNK = Path(".holdfast/shrunk")
 SHRINK_NS = 600 * SECOND
-PROGRESS_S = 5
+USUAL_SEEDS = 100
 
 
 @click.command(
@@ -135,7 +136,7 @@ def command(
         validated=not (no_trace or shrink),
         weights=weights,
     )
-    next_seed = _collect(found, tally, first_seed)
+    next_seed = _collect(found, tally, first_seed, _progress(system, seeds, budget))
     small = _shrink(tally, system, given) if shrink and next_seed is None else None
     if as_json:
         shrunk = {"shrunk": shrinker.table(*small)} if small else {}
@@ -147,11 +148,18 @@ def command(
     return 130 if interrupted else _exit_code(tally, mutant)
 
 
+def _progress(system: str, seeds: int | None, budget: int | None) -> Progress:
+    """Shows how many seeds are done, and what is left of them or of the time."""
+    total = None if seeds is None and budget is not None else seeds or USUAL_SEEDS
+    left_s = budget / SECOND if budget else None
+    return Progress(system, "seeds", total, violations=0, budget_s=left_s)
+
+
 def _numbers(first_seed: int, seeds: int | None, budget: int | None) -> Iterator[int]:
     """The seeds to run: 100 unless it is said how many or how long."""
     if seeds is None and budget is not None:
         return itertools.count(first_seed)
-    return iter(range(first_seed, first_seed + (100 if seeds is None else seeds)))
+    return iter(range(first_seed, first_seed + (USUAL_SEEDS if seeds is None else seeds)))
 
 
 def _weights(since: str, system: str, given: Mapping[str, str]) -> Mapping[str, float] | None:
@@ -181,21 +189,20 @@ def _rest(weights: Mapping[str, float]) -> float:
     return sum(sorted(weights.values())[:-SHOWN]) / sum(weights.values())
 
 
-def _collect(found: Iterable[Seed], tally: Tally, first_seed: int) -> int | None:
-    """Count every seed, in any order, and sort what is reported; progress every few seconds.
+def _collect(found: Iterable[Seed], tally: Tally, first_seed: int, far: Progress) -> int | None:
+    """Count every seed, in any order, and sort what is reported.
 
     None, or after ^C the first seed that has not been run.
     """
-    shown = time.monotonic()
     done: set[int] = set()
     next_seed = None
     try:
-        for seed in found:
-            tally.add(seed)
-            done.add(seed.seed)
-            if time.monotonic() - shown >= PROGRESS_S:
-                shown = time.monotonic()
-                click.echo(f"  {tally.seeds} seeds, {len(tally.alarms)} violations", err=True)
+        with far:
+            for seed in found:
+                tally.add(seed)
+                done.add(seed.seed)
+                departing = f"{len(tally.departing)} departures" if tally.departing else None
+                far.update(tally.seeds, violations=len(tally.alarms), note=departing)
     except KeyboardInterrupt:
         next_seed = next(n for n in itertools.count(first_seed) if n not in done)
     for seeds in (tally.alarms, tally.found, tally.departing, tally.problems, tally.differing):

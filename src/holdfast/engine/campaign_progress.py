@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import sys
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import click
 
 from holdfast.catalogue import VIRTUAL_TIME, user_system
 from holdfast.engine import campaign_runner
@@ -17,7 +11,7 @@ from holdfast.harness.campaigns import journal
 from holdfast.harness.campaigns.results import Result, failed
 from holdfast.harness.campaigns.spec import Campaign, Job
 from holdfast.harness.campaigns.stopping import Decided, Lacking
-from holdfast.harness.campaigns.summary import Summary, first_failure, summary, tally
+from holdfast.harness.campaigns.summary import Summary, first_failure, summary
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.runs import directory
 from holdfast.harness.runs.version import VERSION
@@ -26,13 +20,9 @@ from holdfast.reports.many import matrix_pages
 from holdfast.reports.many.campaign import index
 from holdfast.reports.many.matrix import matrix
 from holdfast.reports.many.page_frame import write
+from holdfast.reports.many.worst_first import failures
 from holdfast.reports.text.formatting import plain
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.live import Live
-
-TELL_S = 5.0
+from holdfast.reports.text.progress import Progress
 
 
 def check(campaign: Campaign) -> None:
@@ -71,7 +61,7 @@ def carry_out(
         known = Known(campaign, (*jobs, *further))
         known.add(done[key] for key in keys if key in done)
         left = _within(campaign, known, [job for job in jobs if job.key not in done])
-        shown = Shown(len(jobs), [done[job.key] for job in jobs if job.key in done])
+        shown = Shown(campaign.name, len(jobs), [done[job.key] for job in jobs if job.key in done])
         shown.start(campaign.name, folder, len(left))
         enough = campaign_runner.deadline(campaign.time_ns)
 
@@ -167,7 +157,7 @@ def _finish(
     needed += sum(job.key in noted for job in further)
     told = summary(campaign.name, needed, found, not_run)
     directory.write_json(folder / "campaign.json", told)
-    index(folder, told)
+    index(folder, told, VIRTUAL_TIME)
     write(folder / "matrix.html", matrix_pages.page(matrix(found, VIRTUAL_TIME), folder))
     return told
 
@@ -184,26 +174,20 @@ def counts(done: Sequence[Result], of: int) -> str:
 
 
 class Shown:
-    """Progress as a live table on a terminal, as a plain line now and then elsewhere."""
+    """Progress of a campaign; each kind of violation is printed once, when it is first seen."""
 
-    def __init__(self, of: int, done: Sequence[Result]) -> None:
+    def __init__(self, name: str, of: int, done: Sequence[Result]) -> None:
         self._of = of
         self._done = list(done)
-        self._told = time.monotonic()
+        self._kinds = {failure.title for failure in failures(self._done)}
         self._failed = first_failure(self._done) is not None
-        self._live: Live | None = None
-        quiet = os.environ.get("CI") or os.environ.get("NO_COLOR")
-        if sys.stderr.isatty() and not quiet:
-            from rich.console import Console
-            from rich.live import Live
-
-            self._live = Live(console=Console(stderr=True), auto_refresh=False, transient=True)
-            self._live.start()
+        self._far = Progress(plain(name, 60), "runs", of, violations=0)
 
     def start(self, name: str, folder: Path, left: int) -> None:
         """Print what will be run."""
         earlier = f", {len(self._done)} already done" if self._done else ""
-        click.echo(f"campaign {name}: {left} of {self._of} runs{earlier}; in {folder}", err=True)
+        self._far.say(f"campaign {name}: {left} of {self._of} runs{earlier}; in {folder}")
+        self._update()
 
     def more(self, runs: int) -> None:
         """Add further runs to those that are planned."""
@@ -214,48 +198,42 @@ class Shown:
         self._done += found
         if not self._failed:
             self._tell_failure(found)
-        if self._live is not None:
-            self._live.update(self._table(self._live), refresh=True)
-        elif time.monotonic() - self._told >= TELL_S:
-            self._told = time.monotonic()
-            click.echo(f"  {self._counts()}", err=True)
+        else:
+            self._tell_others(found)
+        self._update(found)
 
     def finished(self) -> str:
         """The number of finished runs, of all."""
         return f"{len(self._done)} of {self._of}"
 
-    def _counts(self) -> str:
-        return counts(self._done, self._of)
+    def _update(self, found: Sequence[Result] = ()) -> None:
+        lost = sum(map(failed, self._done))
+        last = f"last: {plain(found[-1].cell, 80)}, seed {found[-1].seed}" if found else None
+        note = f"{lost} could not be executed" if lost else last
+        broken = sum(result.exit_code == 1 for result in self._done)
+        self._far.update(len(self._done), total=self._of, violations=broken, note=note)
 
     def _tell_failure(self, found: Sequence[Result]) -> None:
         failure = first_failure(found)
         if failure is None:
             return
         self._failed = True
+        self._kinds |= {one.title for one in failures(found)}
         where = f"{failure['cell']}, seed {failure['seed']}"
         self._say(f"  first failure: {where}: {failure['sentence']}")
         for again in failure["commands"]:
             self._say(f"    again: {again}")
 
+    def _tell_others(self, found: Sequence[Result]) -> None:
+        for one in failures(found):
+            if one.promised and one.title not in self._kinds:
+                self._kinds.add(one.title)
+                where = f"{one.first.cell}, seed {one.first.seed}"
+                self._say(f"  new {one.word}: {one.title} in {where}: {one.sentence}")
+
     def _say(self, line: str) -> None:
-        harmless = plain(line, 2000)
-        if self._live is not None:
-            self._live.console.print(harmless, markup=False, highlight=False, soft_wrap=True)
-        else:
-            click.echo(harmless, err=True)
-
-    def _table(self, live: Live) -> RenderableType:
-        from rich.text import Text
-
-        from holdfast.reports.text import tables
-
-        grid = tables.table((), "cell", "state", "runs", "broken", title=Text(self._counts()))
-        for cell in tally(self._done):
-            broken = ", ".join(f"{prop} ({n})" for prop, n in cell.broken.items())
-            grid.add_row(Text(cell.says), cell.word(), str(cell.runs), Text(broken))
-        return tables.fitted(live.console, grid)
+        self._far.say(plain(line, 2000))
 
     def close(self) -> None:
         """Restore the terminal."""
-        if self._live is not None:
-            self._live.stop()
+        self._far.close()

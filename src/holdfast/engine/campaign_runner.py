@@ -259,7 +259,9 @@ def carry_out(
             for task in tasks(jobs, folder, 1, decided):
                 if enough():
                     return
-                yield [done.result for done in work(task)]
+                for job in task.jobs:
+                    # One by one: what is finished is kept if the next run is interrupted.
+                    yield [done.result for done in work(replace(task, jobs=(job,)))]
         return
     with executor(scheduler, processes) as (pool, most):
         waiting = tasks(jobs, None if scheduler else folder, most, decided)

@@ -18,6 +18,7 @@ from holdfast.harness.plans.plan import OWN, suggest
 from holdfast.harness.runs import directory, files, journal
 from holdfast.harness.runs.directory import RunDir
 from holdfast.harness.verdicts.judged import Judged
+from holdfast.reports.text.progress import Progress
 
 if TYPE_CHECKING:
     from holdfast.harness.judging.lens import Lens
@@ -41,9 +42,9 @@ def judge_run(run: RunDir, checkers: Sequence[str] = (), in_parts: int = 0) -> J
     orders, kept = bytearray(), True
     if (in_parts and segment_files(run.history)) or too_large(run.history):
         across, rows, kept = load(catalogue.ACROSS_PARTS), in_parts or MOST_ROWS, False
-        verdicts = judge_in_parts(
-            run, manifest, found, across, rows, tell=run_progress.parts_told()
-        )
+        with Progress("judged", "rows", violations=0) as far:
+            tell = run_progress.parts_told(far)
+            verdicts = judge_in_parts(run, manifest, found, across, rows, tell=tell)
     else:
         verdicts = judge(run, manifest, found, load(catalogue.EVIDENCE), orders)
     for entry in catalogue.LENSES:

@@ -21,7 +21,7 @@ from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import HoldfastError
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.verdict import Verdict
-from holdfast.harness.plans.manifest import Manifest
+from holdfast.harness.plans.manifest import OWN, Manifest, Origin
 from holdfast.harness.verdicts.judged import Judged
 from holdfast.planning import prepare
 from holdfast.planning.resolve import Prepared
@@ -39,12 +39,14 @@ def carry_out(
     hosts: Mapping[str, Json] | None = None,
     until_violation: bool = False,
     verbose: bool = False,
+    origin: Origin = OWN,
 ) -> Judged:
     """Run a complete plan, judge and report it; returns the judged run, also if the driver died.
 
     quiet             print neither the verdict nor what is found while the run goes on
     verbose           print the tables too
     until_violation   end the workload when a promise was seen to be violated
+    origin            the user's name of the run, or the run that it is an attempt of
 
     A run that the environment aborted ends with that error's code, unless the rows recorded until
     then show a violation.
@@ -53,7 +55,7 @@ def carry_out(
     click.echo(f"seed {plan.seed}: {plan.system} on {plan.backend}, {plan.workload}", err=True)
     for line in prepare.notes(prepared):
         click.echo(f"note: {line}", err=True)
-    run = prepare.create(prepared, out, again, hosts=hosts)
+    run = prepare.create(prepared, out, again, hosts=hosts, origin=origin)
     if until_violation:
         _say_if_blind(run.read_manifest())
     shown = RunProgress(virtual=plan.backend in catalogue.VIRTUAL_TIME)

@@ -18,11 +18,13 @@ from holdfast.harness.core.durations import duration_text
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.judging.judge import stored
+from holdfast.harness.plans.manifest import OWN, Origin
 from holdfast.harness.plans.plan import Plan, suggest, to_toml
 from holdfast.harness.plans.shrink import Failing, shrink
 from holdfast.harness.runs.directory import RunDir
 from holdfast.planning import plan_source, prepare
 from holdfast.reports.text.layout import say
+from holdfast.reports.text.progress import Progress
 
 INTERRUPTED = "interrupted"
 
@@ -46,12 +48,14 @@ def known_findings(run: RunDir) -> Sequence[Shown]:
     return trials.of_verdicts(stored(run))
 
 
-def first_findings(plan: Plan, out: Path, again: str, hosts: str = "") -> Sequence[Shown]:
+def first_findings(
+    plan: Plan, out: Path, again: str, hosts: str = "", origin: Origin = OWN
+) -> Sequence[Shown]:
     """Findings of a plan when it is run; outside the simulator it may run several times."""
     if plan.backend in VIRTUAL_TIME:
         return trials.simulated(plan).shown
     for _ in range(trials.REPEATS):
-        found = trials.carried_out(plan, out, again, hosts).shown
+        found = trials.carried_out(plan, out, again, hosts, origin).shown
         if found:
             return found
     return ()
@@ -86,24 +90,36 @@ def shrink_path(path: Path, prop: str | None, budget_ns: int, out: Path, hosts: 
         plan_source.run_of(path),
         f"holdfast shrink {path}",
     )
+    origin = Origin(of=run.path.name if run else str(path), by="shrink")
     click.echo(f"shrink {path}: {size_words(plan)}, seed {plan.seed}", err=True)
     found = known_findings(run) if run else ()
     if plan.backend in VIRTUAL_TIME or not found:
-        found = first_findings(plan, out, again, hosts)
-    return shrink_within(plan, choose(found, prop, str(path)), budget_ns, out, again, hosts)
+        found = first_findings(plan, out, again, hosts, origin)
+    wanted = choose(found, prop, str(path))
+    return shrink_within(plan, wanted, budget_ns, out, again, hosts, origin)
 
 
 def shrink_within(
-    plan: Plan, wanted: Shown, budget_ns: int, out: Path, again: str, hosts: str = ""
+    plan: Plan,
+    wanted: Shown,
+    budget_ns: int,
+    out: Path,
+    again: str,
+    hosts: str = "",
+    origin: Origin = OWN,
 ) -> Shrunk:
     """Shrink a complete plan that shows `wanted`. The budget is wall time; ^C ends it as well."""
     over_s = time.monotonic() + budget_ns / SECOND
     if plan.backend in VIRTUAL_TIME:
         seed_search.warm()
     prepare.hosts_of(plan, hosts)  # a missing file is no reason to try smaller plans
-    tries = Tries(
-        wanted=wanted, out=out, again=again, hosts=hosts, enough=lambda: time.monotonic() >= over_s
-    )
+    far = Progress("shrink", "runs", budget_s=budget_ns / SECOND)
+
+    def enough() -> bool:
+        far.update(tries.made)
+        return time.monotonic() >= over_s
+
+    tries = Tries(wanted=wanted, out=out, again=again, hosts=hosts, origin=origin, enough=enough)
     best = first = Failing(plan=plan, after_ns=wanted.after_ns, sentence=wanted.sentence)
     ended = told = ""
     try:
@@ -111,11 +127,14 @@ def shrink_within(
             size = size_words(best.plan)
             if size != told:
                 told = size
-                click.echo(f"  {size} ({_many(tries.made, 'run')})", err=True)
+                far.update(note=f"smallest: {size}")
+                far.say(f"  {size} ({_many(tries.made, 'run')})")
     except OutOfTime:
         ended = "budget exhausted"
     except KeyboardInterrupt:
         ended = INTERRUPTED
+    finally:
+        far.close()
     return Shrunk(
         before=plan,
         best=best,

@@ -24,6 +24,7 @@ from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.history import reader
 from holdfast.harness.judging.run_case import case_of
+from holdfast.harness.plans.manifest import OWN, Origin
 from holdfast.harness.plans.plan import Plan, parse, suggest
 from holdfast.harness.runs import directory, journal
 from holdfast.harness.verdicts.judged import Judged
@@ -122,13 +123,25 @@ def at(table: Mapping[str, Any], key: str, value: str) -> dict[str, object]:
 
 
 def steps(
-    table: Mapping[str, Json], sweep: Sweep, seed: int, again: str, out: Path
+    table: Mapping[str, Json],
+    sweep: Sweep,
+    seed: int,
+    again: str,
+    out: Path,
+    origin: Origin = OWN,
+    tell: Callable[[Judged], object] = lambda judged: None,
 ) -> Iterator[Step]:
-    """The runs of each value, in the order of the values. UsageError before the first of them."""
+    """The runs of each value, in the order of the values. UsageError before the first of them.
+
+    tell: is called with the verdict of each run.
+    """
     plans = {value: plan_at(table, sweep, value) for value in sweep.values}
     measure = MEASURES[sweep.measure]
     for value, plan in plans.items():
-        done = [_one(replace(plan, seed=seed + n), again, out) for n in range(sweep.seeds)]
+        done = []
+        for n in range(sweep.seeds):
+            done.append(_one(replace(plan, seed=seed + n), again, out, origin))
+            tell(done[-1][0])
         yield Step(
             value=value,
             shown=tuple(of_verdicts(verdicts) for verdicts, _ in done),
@@ -154,12 +167,12 @@ def plan_at(table: Mapping[str, Json], sweep: Sweep, value: str) -> Plan:
     return plan
 
 
-def _one(plan: Plan, again: str, out: Path) -> tuple[Judged, Case]:
+def _one(plan: Plan, again: str, out: Path, origin: Origin) -> tuple[Judged, Case]:
     full = prepare.prepared(plan)
     if full.plan.backend in VIRTUAL_TIME:
         ran = seed_search.in_memory(prepare.manifest(full, f"sim-{full.plan.seed}", again))
         return ran.verdicts, ran.case
-    verdicts = runner.carry_out(full, out, again, quiet=True)
+    verdicts = runner.carry_out(full, out, again, quiet=True, origin=origin)
     run = directory.RunDir(Path(verdicts.report).parent)
     recording = reader.load(run.history)
     marks, faults = journal.marks(run), journal.faults(run)

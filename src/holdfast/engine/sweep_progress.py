@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,11 @@ from holdfast.engine.sweep import Step, Sweep
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import worst_exit_code
 from holdfast.harness.core.json_value import Json
+from holdfast.harness.core.verdict import Verdict
+from holdfast.harness.plans.manifest import Origin
+from holdfast.harness.verdicts.judged import Judged
 from holdfast.reports.text.layout import say
+from holdfast.reports.text.progress import Progress
 
 UNFENCED = {
     "unfenced": ("the resource is unfenced: it admits the stale writes that a fenced one rejects",)
@@ -41,14 +47,33 @@ def carry_out(
     if table["backend"] in VIRTUAL_TIME:
         seed_search.warm()
     done = []
-    for step in sweeping.steps(table, sweep, int(table.get("seed", 0)), again, out):
-        done.append(step)
-        if not as_json:
-            say(_line(step, sweep), indent=12)
-    code = exit_code(done)
+    origin = Origin(of=f"sweep {name}, {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC", by="sweep")
+    ended = False
+    with Progress(name, "runs", sweep.seeds * len(sweep.values), violations=0) as far:
+        seed, ran = int(table.get("seed", 0)), Counter[str]()
+
+        def tell(judged: Judged) -> None:
+            ran["all"] += 1
+            ran["violated"] += any(row.verdict is Verdict.VIOLATED for row in judged.verdicts)
+            far.update(ran["all"], violations=ran["violated"])
+
+        try:
+            for step in sweeping.steps(table, sweep, seed, again, out, origin, tell):
+                done.append(step)
+                far.update(note=f"{sweep.key} {step.value} done")
+                if not as_json:
+                    far.hide()
+                    say(_line(step, sweep), indent=12)
+        except KeyboardInterrupt:
+            ended = True
+    if ended and not done:
+        raise KeyboardInterrupt
+    code = 130 if ended else exit_code(done)
     if as_json:
         click.echo(json.dumps({**_object(name, table, sweep, done, code), "resource": resource}))
     else:
+        if ended:
+            say(f"interrupted after {len(done)} of {len(sweep.values)} values")
         for line in [*_conclusion(done, sweep), *UNFENCED.get(resource, ())]:
             say(line)
     return code

@@ -18,6 +18,7 @@ from holdfast.harness.core.case import History
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.plans import shrink
+from holdfast.harness.plans.manifest import OWN, Origin
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.plans.shrink import Failing
 from holdfast.harness.verdicts.judged import Judged
@@ -115,13 +116,15 @@ def simulated(plan: Plan, only: Collection[str] = ()) -> Trial:
     return trial
 
 
-def carried_out(plan: Plan, out: Path, again: str, hosts: str = "") -> Trial:
+def carried_out(plan: Plan, out: Path, again: str, hosts: str = "", origin: Origin = OWN) -> Trial:
     """Run one complete plan outside of the simulator, judged, reported and kept under `out`.
 
-    hosts: file of the machines, where the backend needs one.
+    hosts: file of the machines, where the backend needs one; origin: of what it is an attempt.
     """
     machines = prepare.hosts_of(plan, hosts)
-    verdicts = runner.carry_out(resolve(plan), out, again, quiet=True, hosts=machines)
+    verdicts = runner.carry_out(
+        resolve(plan), out, again, quiet=True, hosts=machines, origin=origin
+    )
     return Trial(
         shown=of_verdicts(verdicts),
         problems=tuple(verdicts.problems),
@@ -146,7 +149,7 @@ class Tries:
 
     wanted   the finding that a failing candidate must show
     out      folder for runs outside the simulator; again: the command that they record
-    hosts    file of their machines, where the backend needs one
+    hosts    file of their machines, where the backend needs one; origin: of what they are attempts
     enough   called before each run: whether the time is over
     """
 
@@ -155,6 +158,7 @@ class Tries:
     again: str
     enough: Callable[[], bool]
     hosts: str = ""
+    origin: Origin = OWN
     made: int = 0
     cpu_ns: int = 0
 
@@ -184,7 +188,7 @@ class Tries:
             if plan.backend in VIRTUAL_TIME:
                 trial = simulated(plan, [self.wanted.prop] if self.wanted.prop else ())
             else:
-                trial = carried_out(plan, self.out, self.again, self.hosts)
+                trial = carried_out(plan, self.out, self.again, self.hosts, self.origin)
         except EnvironmentFailed:
             return None
         finally:

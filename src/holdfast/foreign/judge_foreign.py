@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from holdfast import catalogue
 from holdfast.checkers.linearizability.judgement import BUDGET, Budget
 from holdfast.checkers.linearizability.unjudged import unjudged
 from holdfast.checkers.linearizability.user_spec import given
-from holdfast.engine.run_progress import RunProgress
 from holdfast.harness.core.errors import HoldfastError, UsageError
 from holdfast.harness.core.loading import load, load_file
 from holdfast.harness.core.verdict import Finding, Verdict
@@ -25,6 +23,7 @@ from holdfast.harness.foreign.verdict import FindingRow, ForeignVerdict, UnreadR
 from holdfast.harness.judging.judge import SCHEMA
 from holdfast.harness.plans.plan import suggest
 from holdfast.reports.text.layout import say
+from holdfast.reports.text.progress import Progress
 
 EXIT = {Verdict.HOLDS: 0, Verdict.VIOLATED: 1, Verdict.UNKNOWN: 3}
 MOST_SHOWN = 5
@@ -81,17 +80,12 @@ def unread(path: Path, error: HoldfastError) -> UnreadRow:
     }
 
 
-def search_told() -> Callable[[int, int, int], None]:
-    """Shows on standard error how far a search is, every few seconds."""
-    told_s = time.monotonic()
+def search_told(far: Progress) -> Callable[[int, int, int], None]:
+    """Shows on standard error how far a search is."""
 
     def tell(visited: int, explained: int, responses: int) -> None:
-        nonlocal told_s
-        if time.monotonic() - told_s < RunProgress.EVERY_S:
-            return
-        told_s = time.monotonic()
-        far = f"{explained:,} of {responses:,} responses explained"
-        click.echo(f"  {visited:,} configurations, {far}", err=True)
+        note = f"{visited:,} configurations visited"
+        far.update(explained, total=responses, note=note)
 
     return tell
 
@@ -115,7 +109,8 @@ def judge_file(
     try:
         ops = history.ops if OWN.fullmatch(model) else keyed_apart(history.ops)
         limit = BUDGET.configurations if configurations is None else configurations
-        judgement = judge(ops, Budget(configurations=limit, tell=search_told()))
+        with Progress("search", "responses explained") as far:
+            judgement = judge(ops, Budget(configurations=limit, tell=search_told(far)))
     except UsageError as error:
         raise UsageError(*(f"{path}: {problem}" for problem in error.problems)) from error
     row: VerdictRow = {

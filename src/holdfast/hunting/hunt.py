@@ -92,7 +92,7 @@ class Hunt:
     """Executes a hunt in a pool of processes.
 
     limit   of runs in the search, 0 for none: the budget ends it
-    tell    receives lines of progress
+    tell    receives lines of progress; ran: is called after each run
     """
 
     def __init__(
@@ -103,7 +103,9 @@ class Hunt:
         processes: int,
         tell: Callable[[str], None],
         limit: int = 0,
+        ran: Callable[[], object] = lambda: None,
     ) -> None:
+        self._ran = ran
         self._hunted, self._out, self._pool, self._tell = hunted, out, pool, tell
         self._processes, self._limit = processes, limit
         self._starved: list[Trial] = []
@@ -206,6 +208,7 @@ class Hunt:
         self._hunted.found = findings.distinct(every)
         new = len(self._hunted.found) - before
         self._tell(_line(trial, ran, new))
+        self._ran()
 
     def _work(self, steps: list[Step]) -> None:
         """Drives the work on several findings at once."""
@@ -223,6 +226,7 @@ class Hunt:
                 continue
             for future in wait(out, return_when=FIRST_COMPLETED)[0]:
                 ready.append((out.pop(future), future.result()))
+                self._ran()
 
     def _confirm(self, found: Found) -> Step:
         """Repeat the plan of a finding once, with exactly the same faults."""

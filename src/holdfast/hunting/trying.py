@@ -16,6 +16,7 @@ from holdfast.harness.campaigns import results
 from holdfast.harness.core.errors import HoldfastError, UsageError
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.judging.judge import stored
+from holdfast.harness.plans.manifest import Origin
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.runs.directory import RunDir
 from holdfast.hunting.findings import Occurrence, occurrences
@@ -81,7 +82,9 @@ def run(plan: Plan, out: Path) -> Ran:
     try:
         with _silent():
             plan = prepare.complete(plan)
-            made = trials.carried_out(plan, out, prepare.command(plan))
+            library = plan.options.get("library", plan.system).partition("==")[0]
+            origin = Origin(of=f"hunt of {library}", by="hunt")
+            made = trials.carried_out(plan, out, prepare.command(plan), origin=origin)
         kept = RunDir(Path(made.run))
         judged = stored(kept)
         result = results.of_verdicts(judged, kept.read_manifest())
@@ -126,7 +129,8 @@ def shrink(plan: Plan, wanted: Occurrence, budget_ns: int, out: Path) -> Smaller
     )
     try:
         with _silent():
-            found = shrinker.shrink_within(plan, shown, budget_ns, out, "holdfast hunt")
+            of = Origin(of=Path(wanted.run).name, by="shrink")
+            found = shrinker.shrink_within(plan, shown, budget_ns, out, "holdfast hunt", "", of)
     except HoldfastError:
         return None
     if found.best.plan == plan:

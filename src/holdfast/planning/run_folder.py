@@ -18,7 +18,7 @@ from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import Installs
 from holdfast.harness.core.user_imports import site_folders
-from holdfast.harness.plans.manifest import Entries, Manifest, Options, to_table
+from holdfast.harness.plans.manifest import OWN, Entries, Manifest, Options, Origin, to_table
 from holdfast.harness.plans.plan import to_toml
 from holdfast.harness.recording import full_disk
 from holdfast.harness.runs import directory
@@ -47,11 +47,13 @@ def create(
     *,
     name: str = "",
     hosts: Mapping[str, Json] | None = None,
+    origin: Origin = OWN,
 ) -> RunDir:
     """A run directory for a complete plan: plan.toml, manifest.json and the code for the nodes.
 
     `again` is the command line that shows the run again; `name` of the run is made from the time
-    if it is not given; `hosts` is what `hosts_of` gave.
+    if it is not given; `hosts` is what `hosts_of` gave; `origin` has the user's name of the run,
+    or says of which run it is an attempt.
     """
     plan, now = found.plan, datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
     # Of a user's own file neither the folder nor the hash is needed to tell runs apart.
@@ -76,7 +78,7 @@ def create(
                 plan.system, found.system, found.options, run.program
             )
         options = replace(made.options, system={**made.options.system, **added})
-        made = replace(made, options=options, hosts=hosts or {})
+        made = replace(made, options=options, hosts=hosts or {}, origin=origin)
         directory.write_json(run.manifest, to_table(made))
     return run
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from holdfast.clusters.backends.sim.observed.states import States
 from holdfast.clusters.backends.sim.observed.steps import NONE, Recorded, Step
 from holdfast.engine import seed_search
 from holdfast.harness.core.case import History
+from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.fault_traits import Traits
 from holdfast.harness.history import reader
@@ -22,6 +23,7 @@ from holdfast.harness.verdicts.departure import Departure
 from holdfast.harness.verdicts.judged import Judged
 from holdfast.planning import plan_source, prepare
 from holdfast.planning.resolve import resolve
+from holdfast.reports.text.progress import Progress
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,13 +58,20 @@ class Execution:
         return self.judged.start_ns
 
 
-def execute(plan: Plan, lost: Collection[int] = (), *, states: bool = False) -> Execution:
+def execute(
+    plan: Plan,
+    lost: Collection[int] = (),
+    *,
+    states: bool = False,
+    tell: Callable[[int], object] | None = None,
+) -> Execution:
     """Execute a complete simulated plan with its steps recorded.
 
     lost     numbers of steps whose message is lost
     states   keep the state of each node after each step
+    tell     is called now and then with the time that the run has reached
     """
-    observer = Observation(lost, states=states)
+    observer = Observation(lost, states=states, tell=tell)
     manifest = prepare.manifest(resolve(plan), f"sim-{plan.seed}", "")
     ran = seed_search.in_memory(manifest, validated=True, observer=observer)
     return Execution(
@@ -102,7 +111,9 @@ def of_run(path: Path, *, states: bool = False) -> Execution:
             " step by step; replay repeats it"
         )
     seed_search.warm()
-    done = execute(plan, states=states)
+    with Progress("execute again", "s of the run", plan.time_ns / SECOND) as far:
+        far.update(0.0)
+        done = execute(plan, states=states, tell=lambda t_ns: far.update(t_ns / SECOND))
     run = plan_source.run_of(path)
     if run is not None:
         version = run.read_manifest().version

@@ -23,6 +23,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import IO
 from urllib.parse import parse_qs, urlencode, urlsplit
 
+from holdfast.catalogue import VIRTUAL_TIME
 from holdfast.harness.campaigns.run_index import Entry, RunIndex
 from holdfast.harness.core.errors import HoldfastError
 from holdfast.harness.runs import files
@@ -216,8 +217,15 @@ def _page(text: str, **headers: str) -> Reply:
 
 
 def _list(shelf: RunIndex, query: Query) -> Reply:
-    wanted = {name: query.get(name, [""])[0][:200] for name in browse.FILTERS}
-    return _page(browse.runs(shelf.entries(), wanted))
+    fields = (*browse.FILTERS, *browse.SEARCH)
+    wanted = {name: query.get(name, [""])[0][:200] for name in fields}
+    number = query.get("page", ["1"])[0]
+    page = int(number) if number.isascii() and number.isdigit() and len(number) < 7 else 1
+    return _page(browse.runs(shelf.entries(), wanted, page, VIRTUAL_TIME))
+
+
+def _map(shelf: RunIndex, query: Query) -> Reply:
+    return _page(browse.heat(shelf.entries(), VIRTUAL_TIME))
 
 
 def _trend(shelf: RunIndex, query: Query) -> Reply:
@@ -327,6 +335,7 @@ def _style(shelf: RunIndex, query: Query) -> Reply:
 PAGES: dict[str, Callable[[RunIndex, Query], Reply]] = {
     "/": _list,
     "/trend": _trend,
+    "/map": _map,
     "/run": _with_run(_run),
     "/report": _with_run(_report),
     "/log": _with_run(_log),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +15,6 @@ from holdfast import catalogue
 from holdfast.commands import main
 from holdfast.engine.checkers import with_named
 from holdfast.engine.judging import judge_run, report_run
-from holdfast.engine.run_progress import RunProgress
 from holdfast.harness.client.context import GUARD_NS
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import SECOND
@@ -32,6 +32,7 @@ from holdfast.harness.judging.parts import WHOLE, judge_in_parts
 from holdfast.harness.recording.segments import HEADER_BYTES
 from holdfast.harness.runs.directory import RunDir
 from holdfast.harness.verdicts.judged import Judged, Judgement
+from holdfast.reports.text.progress import Progress
 
 RUNS: dict[str, tuple[str, ...]] = {
     "calm": (),
@@ -350,12 +351,12 @@ def test_what_was_judged_so_far_is_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = simulated(tmp_path, *RUNS["two owners"], time="5s")
-    monkeypatch.setattr(RunProgress, "EVERY_S", 0)
+    monkeypatch.setattr(Progress, "EVERY_S", 0)
     judge_run(run, in_parts=200)
     lines = [line for line in capsys.readouterr().err.splitlines() if "judged" in line]
-    far = [int(line.split()[1].replace(",", "")) for line in lines]
+    far = [int(line.split()[2].replace(",", "")) for line in lines]
     assert len(far) > 1 and far == sorted(far)
-    assert "rows, to" in lines[0] and lines[0].endswith("so far")
+    assert "rows, to" in lines[0] and all(re.search(r"\d violated", line) for line in lines)
 
 
 def test_what_does_not_fit_in_memory_is_judged_in_parts(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from holdfast.clusters.backends.sim.backend import SimBackend
 from holdfast.clusters.backends.sim.observed.scheduler import ObservedEngine
@@ -26,14 +26,26 @@ class Trace(list[object]):
         super().append(event)
 
 
+TOLD_EVERY = 256
+"""Steps between two calls of `tell`: about one in 20 ms."""
+
+
 class Observation:
     """An `Observer` that keeps what it sees.
 
     lose     numbers of steps whose message is lost in this execution
     states   of the nodes after each step; None: not kept
+    tell     is called with the time of every TOLD_EVERY-th step, on the run's clock
     """
 
-    def __init__(self, lose: Collection[int] = (), *, states: bool = False) -> None:
+    def __init__(
+        self,
+        lose: Collection[int] = (),
+        *,
+        states: bool = False,
+        tell: Callable[[int], object] | None = None,
+    ) -> None:
+        self._tell = tell
         engine = self.engine = ObservedEngine(lose)
         self.trace = Trace(engine)
         self.states = States() if states else None
@@ -46,9 +58,17 @@ class Observation:
 
     def sees(self, backend: SimBackend) -> None:
         """The nodes, before the run."""
-        states = self.states
-        if states is not None:
-            self.engine.after = lambda step: states.take(step, backend.hosts.get(step.node))
+        states, tell = self.states, self._tell
+        if states is None and tell is None:
+            return
+
+        def after(step: Step) -> None:
+            if states is not None:
+                states.take(step, backend.hosts.get(step.node))
+            if tell is not None and step.number % TOLD_EVERY == 0:
+                tell(step.t_ns)
+
+        self.engine.after = after
 
 
 def _recording(engine: ObservedEngine) -> type[SimRecorder]:

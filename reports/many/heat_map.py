@@ -1,0 +1,215 @@
+"""The heat map: systems x faults, the state of each cell in words, the worst systems first.
+
+A view is the map of all properties, or of one. With few columns a cell says what was violated, and
+is UNKNOWN as soon as one property was not exercised. With many it is a number: of the properties
+violated, else of those that held, of all; then a cell is UNKNOWN if none could have failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from holdfast.harness.campaigns.results import Result
+from holdfast.harness.core.statistics import none_in
+from holdfast.reports.many.matrix import HELD, NOT_EXERCISED, OPEN, VIOLATED, Matrix, Square
+from holdfast.reports.text.formatting import count, percent, plain
+
+BROKEN, LIMIT, UNKNOWN, HELD_SO_FAR, HOLDS = "broken", "limit", "unknown", "open", "holds"
+WORDS = {
+    BROKEN: "VIOLATED",
+    LIMIT: "LIMIT",
+    UNKNOWN: "UNKNOWN",
+    HELD_SO_FAR: "OPEN",
+    HOLDS: "HOLDS",
+}
+"""Style of a cell -> its word, the worst first."""
+KEY = {
+    BROKEN: "a promise was broken",
+    LIMIT: "violated, never promised",
+    UNKNOWN: "not exercised: could not have failed",
+    HELD_SO_FAR: "0 violations so far, in too few runs",
+    HOLDS: "0 violations in 299 simulated runs or more, 30 real ones",
+}
+SIGNS = {BROKEN: "✕", LIMIT: "△", UNKNOWN: "?", HELD_SO_FAR: "◔", HOLDS: "✓"}
+"""Sign of a cell where nothing can be drawn."""
+MOST_WORDED = 7
+"""Columns up to which a cell has room for words."""
+WORST = "worst of all"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cell:
+    """One cell: what is said after its word, and below; `number` stands for both where there is no
+    room; `link` leads to the report of a run that shows it, "" for none."""
+
+    state: str
+    says: str
+    note: str
+    number: str
+    link: str = ""
+
+    @property
+    def word(self) -> str:
+        """Its state in one word."""
+        return WORDS[self.state]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class View:
+    """The map of one property, or WORST. rows: system -> fault -> its cell, where it was run."""
+
+    name: str
+    faults: Sequence[str]
+    rows: Mapping[str, Mapping[str, Cell]]
+
+    @property
+    def dense(self) -> bool:
+        """Whether there is only room for numbers."""
+        return len(self.faults) > MOST_WORDED
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tally:
+    """Number of properties of a cell by state; total: with those that are judged by now only by
+    checkers of an older version."""
+
+    counts: Mapping[str, int]
+    total: int
+
+    def state(self, *, dense: bool) -> str:
+        """The worst state; where only numbers are shown, of the properties that were exercised."""
+        present = [state for state in WORDS if self.counts.get(state, 0)]
+        answered = [state for state in present if state != UNKNOWN]
+        return (answered if dense and answered else present or [UNKNOWN])[0]
+
+    def number(self) -> str:
+        """The number that a dense map shows."""
+        state = self.state(dense=True)
+        if state in (BROKEN, LIMIT):
+            return str(self.counts[state])
+        held = self.counts.get(HOLDS, 0) + self.counts.get(HELD_SO_FAR, 0)
+        return f"{held}/{self.total}"
+
+
+def views(found: Matrix, link: Callable[[Result], str]) -> list[View]:
+    """The map of all properties, then one for each of them. link: to the report of a run."""
+    made = [_view(found, WORST, found.properties, link)]
+    return made + [_view(found, prop, (prop,), link) for prop in found.properties]
+
+
+def _view(
+    found: Matrix, name: str, properties: Sequence[str], link: Callable[[Result], str]
+) -> View:
+    dense = len(found.faults) > MOST_WORDED
+    rows: dict[str, dict[str, Cell]] = {}
+    for (system, prop, fault), _ in found.squares.items():
+        if prop in properties and fault not in rows.setdefault(system, {}):
+            rows[system][fault] = _cell(found, system, fault, properties, link, dense=dense)
+    order = sorted(rows, key=lambda system: (_rank(rows[system]), system))
+    return View(name=name, faults=found.faults, rows={system: rows[system] for system in order})
+
+
+def first(view: View, most: int) -> View:
+    """The view with its first systems only."""
+    return replace(view, rows=dict(list(view.rows.items())[:most]))
+
+
+def _rank(row: Mapping[str, Cell]) -> tuple[int, ...]:
+    """Systems with more cells of a worse state come first."""
+    states = [cell.state for cell in row.values()]
+    return tuple(-states.count(state) for state in WORDS)
+
+
+def style(square: Square) -> str:
+    """Style of one property's cell."""
+    if square.state == VIOLATED:
+        return BROKEN if square.promised else LIMIT
+    return {HELD: HOLDS, OPEN: HELD_SO_FAR, NOT_EXERCISED: UNKNOWN}[square.state]
+
+
+def _cell(
+    found: Matrix,
+    system: str,
+    fault: str,
+    properties: Sequence[str],
+    link: Callable[[Result], str],
+    *,
+    dense: bool,
+) -> Cell:
+    squares = {
+        prop: square
+        for prop in properties
+        if (square := found.squares.get((system, prop, fault))) is not None
+    }
+    stale = sum((system, prop, fault) in found.stale for prop in properties)
+    styles = {prop: style(square) for prop, square in squares.items()}
+    counts = {state: list(styles.values()).count(state) for state in WORDS}
+    tally = Tally(counts=counts, total=len(squares) + stale)
+    state = tally.state(dense=dense)
+    telling = {prop: square for prop, square in squares.items() if styles[prop] == state}
+    says, note = _words(state, telling, squares, alone=len(properties) == 1)
+    shown = next(iter(telling.values())).evidence if state in (BROKEN, LIMIT) else ()
+    links = (link(result) for result in shown)
+    return Cell(
+        state=state,
+        says=says,
+        note=note,
+        number=tally.number(),
+        link=next(filter(None, links), ""),
+    )
+
+
+def _words(
+    state: str, telling: Mapping[str, Square], squares: Mapping[str, Square], *, alone: bool
+) -> tuple[str, str]:
+    """What a cell says after its word, and below. telling: the properties in its state."""
+    prop, square = next(iter(telling.items()))
+    held = sum(one.state in (HELD, OPEN) for one in squares.values())
+    if state in (BROKEN, LIMIT):
+        more = f" +{len(telling) - 1}" if len(telling) > 1 else ""
+        return ("" if alone else plain(prop.replace("-", " "), 40) + more), _times(square)
+    if state == UNKNOWN:
+        of = "" if alone else f"{len(telling)} of {len(squares)}"
+        return of, "not exercised" if alone else f"not exercised; {held} held so far"
+    rarest = min(telling.values(), key=lambda one: one.held)
+    of = "" if alone else f"0 of {len(telling)} violated"
+    if state == HELD_SO_FAR:
+        fewest = min(one.sum.opportunities or one.held for one in telling.values())
+        return of, f"fewest opportunities {fewest:,}"
+    return of, f"rate below {percent(none_in(rarest.held))}"
+
+
+def _times(square: Square) -> str:
+    """In how many runs a property was violated."""
+    if not square.violated:
+        return f"{count(square.early, 'run')} before the first fault"
+    return f"{square.violated:,} of {count(square.judged, 'run')}"
+
+
+def html(faults: Sequence[str], rows: Mapping[str, Mapping[str, tuple[str, str]]]) -> list[str]:
+    """A dense map for a page in Markdown, one line. rows: system -> fault -> state and number."""
+    key = "; ".join(f"{SIGNS[state]} {word}: {KEY[state]}" for state, word in WORDS.items())
+    head = "".join(f"<th><span>{_safe(fault)}</span></th>" for fault in faults)
+    body = []
+    for system, row in rows.items():
+        cells = []
+        for fault in faults:
+            state, number = row.get(fault, ("", ""))
+            sign = f'<span title="{WORDS[state]}">{SIGNS[state]}</span> ' if state else ""
+            cells.append(f'<td class="{state}">{sign}{number}</td>' if state else "<td></td>")
+        body.append(f"<tr><th>{_safe(system)}</th>{''.join(cells)}</tr>")
+    table = f"<thead><tr><th>lock</th>{head}</tr></thead><tbody>{''.join(body)}</tbody>"
+    told = (
+        "The worst lock first. A number is that of the properties violated; else of those that"
+        f" held, of all that were judged: the others were not exercised. {key}."
+    )
+    return ["", told, "", f'<div class="heat-map"><table>{table}</table></div>']
+
+
+def _safe(text: str) -> str:
+    """Untrusted text in HTML within Markdown: its signs mean nothing to either."""
+    return "".join(
+        char if char.isalnum() or char in " -=.,:+@/()" else f"&#{ord(char)};"
+        for char in plain(text, 120)
+    )

@@ -1,0 +1,97 @@
+"""What many runs show, each failure once: the worst first, with the command that shows it again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from holdfast.harness.campaigns import sums
+from holdfast.harness.campaigns.results import Outcome, Result, failed, staged
+from holdfast.harness.core.verdict import PROPERTIES, Verdict
+from holdfast.harness.verdicts.left_unknown import LeftUnknown
+
+
+@dataclass(slots=True)
+class Failure:
+    """One kind of finding of one system.
+
+    prop, kind  of the first property that the finding violates, in the order of PROPERTIES
+    promised    whether a run of it breaks a promise
+    also        other properties that the same cause violates
+    faults      plans of faults under which it was seen -> None, in the order of the runs
+    runs        those that show it; of: judged runs of the system under these faults
+    """
+
+    system: str
+    prop: str
+    kind: str
+    promised: bool
+    also: dict[str, None] = field(default_factory=dict)
+    faults: dict[str, None] = field(default_factory=dict)
+    runs: list[Result] = field(default_factory=list)
+    of: int = 0
+
+    @property
+    def word(self) -> str:
+        """Its state in one word."""
+        return "VIOLATED" if self.promised else "LIMIT"
+
+    @property
+    def title(self) -> str:
+        """What was violated, and how."""
+        return f"{self.prop}: {self.kind}" if self.kind else self.prop
+
+    @property
+    def first(self) -> Result:
+        """The first run that shows it."""
+        return self.runs[0]
+
+    @property
+    def sentence(self) -> str:
+        """What happened in the first run: its cause, if one is known."""
+        one = self.first.properties[self.prop]
+        return one.cause or one.sentence
+
+
+def failures(results: Iterable[Result]) -> list[Failure]:
+    """Each failure once: broken promises first, then those that more runs show."""
+    results = [one for one in results if not failed(one)]
+    found: dict[tuple[str, str, str, bool], Failure] = {}
+    for result in results:
+        for (prop, one), also in _led(result):
+            key = (result.system, prop, one.kind, one.promised)
+            failure = found.setdefault(
+                key, Failure(system=result.system, prop=prop, kind=one.kind, promised=one.promised)
+            )
+            failure.also.update(dict.fromkeys(also))
+            failure.faults[_faults(result)] = None
+            failure.runs.append(result)
+    for failure in found.values():
+        alike = (one for one in results if one.system == failure.system)
+        failure.of = sum(_faults(one) in failure.faults for one in alike)
+    return sorted(found.values(), key=lambda one: (not one.promised, -len(one.runs), one.system))
+
+
+def _faults(result: Result) -> str:
+    return staged(result.scenario) if result.scenario else result.nemesis
+
+
+def _led(result: Result) -> Iterator[tuple[tuple[str, Outcome], list[str]]]:
+    """The violated properties of a run, each with the others of the same cause below it."""
+    known = list(PROPERTIES)
+    rows = [row for row in result.properties.items() if row[1].verdict is Verdict.VIOLATED]
+    # Where a promise was broken, the property that was promised leads.
+    rows.sort(key=lambda row: (not row[1].promised, known.index(row[0]) if row[0] in known else 99))
+    groups: dict[str, list[tuple[str, Outcome]]] = {}
+    for prop, one in rows:
+        groups.setdefault(one.cause or f"{prop}: {one.kind}", []).append((prop, one))
+    for group in groups.values():
+        yield group[0], [prop for prop, _ in group[1:]]
+
+
+def left_unknown(results: Sequence[Result]) -> list[tuple[str, LeftUnknown]]:
+    """What the runs of each system together left unknown of its promises, each cause once."""
+    systems: dict[str, list[Result]] = {}
+    for result in results:
+        systems.setdefault(result.system, []).append(result)
+    return [(system, part) for system, runs in systems.items() for part in sums.left_unknown(runs)]

@@ -1,0 +1,98 @@
+"""The heat map: a cell is as bad as its worst property, says so in words, and worst rows lead."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from holdfast.harness.campaigns.results import Outcome, Result
+from holdfast.reports.many import heat_map
+from holdfast.reports.many.heat_map import Cell, View
+from holdfast.reports.many.matrix import matrix
+from holdfast.reports.many.matrix_pages import markdown
+from tests.reports.specimens import HOSTILE
+from tests.reports.test_matrix import WORDS, run
+
+
+def several(fault: str, system: str = "redis", **verdicts: str) -> Result:
+    """A run under one fault: property -> "+", "x" (promised), "!" (never promised), "?"."""
+    outcomes = {
+        prop.replace("_", "-"): Outcome(verdict=WORDS["x" if sign == "!" else sign],
+                                        promised=sign != "!")
+        for prop, sign in verdicts.items()
+    }  # fmt: skip
+    return replace(run("+", fault, system=system, path="runs/a"), properties=outcomes)
+
+
+def mapped(results: Sequence[Result], view: int = 0) -> View:
+    return heat_map.views(matrix(results, {"sim"}), lambda result: result.run)[view]
+
+
+def cell(*results: Result) -> Cell:
+    (row,) = mapped(results).rows.values()
+    (one,) = row.values()
+    return one
+
+
+def test_a_cell_is_as_bad_as_its_worst_property() -> None:
+    signs = {"ownership": "?", "token_order": "+", "no_stale_write": "!", "mutual_exclusion": "x"}
+    told = []
+    while signs:
+        one = cell(several("pause", **signs))
+        told.append(f"{one.word} {one.says} ({one.note})")
+        signs.popitem()
+    assert told == [
+        "VIOLATED mutual exclusion (1 of 1 run)",
+        "LIMIT no stale write (1 of 1 run)",
+        "UNKNOWN 1 of 2 (not exercised; 1 held so far)",
+        "UNKNOWN  (not exercised)",
+    ]
+    assert cell(several("pause", token_order="+")).word == "OPEN"
+    assert cell(several("pause", token_order="x", ownership="x")).says == "token order +1"
+    enough = cell(*[several("pause", token_order="+")] * 299)
+    assert (enough.word, enough.note) == ("HOLDS", "rate below 1%")
+
+
+def test_the_worst_systems_come_first_and_only_a_violation_leads_to_a_report() -> None:
+    view = mapped(
+        [
+            several("kill", "held", token_order="+"),
+            several("kill", "limit", token_order="!"),
+            several("pause", "limit", token_order="!"),
+            several("kill", "broken", token_order="x"),
+            several("kill", "unknown", token_order="?"),
+        ]
+    )
+    assert list(view.rows) == ["broken", "limit", "unknown", "held"]
+    links = {system: {one.link for one in row.values()} for system, row in view.rows.items()}
+    assert links == {"broken": {"runs/a"}, "limit": {"runs/a"}, "unknown": {""}, "held": {""}}
+
+
+def test_a_view_of_one_property_knows_no_other() -> None:
+    one = several("pause", token_order="x", ownership="+")
+    tokens, owners = mapped([one], 1), mapped([one], 2)
+    assert (tokens.name, owners.name) == ("token-order", "ownership")
+    assert tokens.rows["redis"]["pause"].word == "VIOLATED"
+    assert owners.rows["redis"]["pause"].word == "OPEN"
+
+
+def test_a_map_of_many_faults_is_of_numbers_of_what_was_exercised() -> None:
+    faults = [f"fault{n}" for n in range(heat_map.MOST_WORDED + 1)]
+    few, many = mapped([several(faults[0], token_order="+", ownership="?")]), mapped(
+        [several(fault, token_order="+", ownership="?") for fault in faults]
+    )  # fmt: skip
+    assert (few.dense, few.rows["redis"]["fault0"].word) == (False, "UNKNOWN")
+    dense = many.rows["redis"]["fault0"]
+    assert (many.dense, dense.word, dense.number) == (True, "OPEN", "1/2")
+    nothing = mapped([several(fault, ownership="?") for fault in faults]).rows["redis"]["fault0"]
+    assert (nothing.word, nothing.number) == ("UNKNOWN", "0/1")
+
+
+def test_in_markdown_a_cell_has_its_class_and_a_sign_and_nothing_hostile_is_in_it() -> None:
+    text = markdown(matrix([several("pause", HOSTILE, token_order="x"), several(HOSTILE)]))
+    line = next(line for line in text.splitlines() if line.startswith('<div class="heat-map">'))
+    assert '<td class="broken"><span title="VIOLATED">✕</span> 1</td>' in line
+    assert set(re.findall(r"<(\w+)", line)) <= {"div", "table", "thead", "tbody", "tr", "th", "td",
+                                                "span"}  # fmt: skip
+    assert "\x1b" not in line and "`" not in line and "*" not in line
