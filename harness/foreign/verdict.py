@@ -21,6 +21,7 @@ class VerdictRow(TypedDict):
     """The one property that the model judges. exercised: name of a count -> the count."""
 
     property: str
+    state: str
     verdict: str
     promised: bool
     severity: str
@@ -43,6 +44,7 @@ class ForeignVerdict(TypedDict):
     model: str
     seed: None
     verdict: str
+    state: str
     exit_code: int
     problems: list[str]
     verdicts: list[VerdictRow]

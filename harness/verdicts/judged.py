@@ -1,6 +1,6 @@
 """The judged run: what the judge returns, `verdicts.json` holds and every report shows.
 
-`read` is the only reader of that file, `plain` (json_value) its only writer.
+`read` is the only reader of that file, `to_table` its only writer.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.core.json_value import OMITTED, Json
+from holdfast.harness.core.json_value import OMITTED, Json, plain
 from holdfast.harness.core.verdict import Promises, Severity, Verdict
 from holdfast.harness.verdicts.departure import Traced
 from holdfast.harness.verdicts.evidence import Evidence, Number
@@ -19,6 +19,29 @@ from holdfast.harness.verdicts.server_record import ServerRecord
 
 Span = tuple[int, int, str, int]
 """from_ns, to_ns, label, index of its witness (-1: none)."""
+
+
+class Outcome(StrEnum):
+    """State of a run, or of a property in it, in one word. Where only rates are shown there is OPEN
+    too: no violation, in too few runs to say HOLDS.
+
+    LIMIT     violated, but never promised
+    UNKNOWN   it could not have failed
+    FAILED    of a run: it could not be carried out
+    """
+
+    HOLDS = "HOLDS"
+    LIMIT = "LIMIT"
+    UNKNOWN = "UNKNOWN"
+    BROKEN = "VIOLATED"
+    FAILED = "ENVIRONMENT"
+
+
+def state_of(verdict: Verdict, *, promised: bool) -> Outcome:
+    """The state of a property: a violation of what was never promised is a LIMIT."""
+    if verdict is Verdict.VIOLATED:
+        return Outcome.BROKEN if promised else Outcome.LIMIT
+    return Outcome.HOLDS if verdict is Verdict.HOLDS else Outcome.UNKNOWN
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -126,6 +149,10 @@ class Judgement:
     under: Mapping[str, UnderKind] = field(default_factory=dict)
     required: bool = field(default=False, metadata=OMITTED)
 
+    def outcome(self) -> Outcome:
+        """Its verdict in one of the words of the run."""
+        return state_of(self.verdict, promised=self.promised)
+
     def lacks(self) -> dict[str, str]:
         """Planned kinds of fault that were not exercised, with the reasons."""
         return {
@@ -206,16 +233,6 @@ class Cause:
     first: tuple[str, int]
     steps: tuple[Step, ...] = ()
     advice: str = field(default="", metadata=OMITTED)
-
-
-class Outcome(StrEnum):
-    """State of a run in one word."""
-
-    HOLDS = "HOLDS"
-    LIMIT = "LIMIT"
-    UNKNOWN = "UNKNOWN"
-    BROKEN = "VIOLATED"
-    FAILED = "ENVIRONMENT"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -346,6 +363,21 @@ class Judged:
             return Outcome.LIMIT
         held = Verdict.HOLDS in promised or Verdict.UNKNOWN not in everything
         return Outcome.HOLDS if held else Outcome.UNKNOWN
+
+
+def to_table(run: Judged) -> dict[str, Json]:
+    """The content of `verdicts.json`: the run, with `state` for it and each of its properties."""
+    table: dict[str, Json] = {}
+    for name, value in plain(run).items():
+        table[name] = value
+        if name == "verdict":
+            table["state"] = run.outcome().value
+    rows: list[dict[str, Json]] = plain(run.verdicts)
+    table["verdicts"] = [
+        {"property": row["property"], "state": one.outcome().value, **row}
+        for one, row in zip(run.verdicts, rows, strict=True)
+    ]
+    return table
 
 
 def read(verdicts: Mapping[str, Json]) -> Judged:

@@ -20,6 +20,8 @@ from holdfast.reports.text.least_tried import least_tried
 
 ANNOTATIONS = 10
 """Maximum number of annotations that GitHub shows per step."""
+MOST_LINES = 25
+"""Lines of a failure's text."""
 SUMMARY_BYTES = 1 << 20
 TEXT_LIMIT = 1000
 FEW_RATE = 0.25
@@ -27,7 +29,7 @@ FEW_RATE = 0.25
 
 
 WORDS_OF_KIND = {
-    "limit": "documented limit",
+    "limit": "LIMIT",
     "excused": "known issue",
     "expired-excuse": "known issue, expired",
     "stale-excuse": "known issue, stale",
@@ -38,7 +40,7 @@ WORDS_OF_KIND = {
 
 
 def words(kind: str) -> str:
-    """A kind of problem as printed: "documented limit"."""
+    """A kind of problem as printed: "known issue, expired"."""
     return WORDS_OF_KIND.get(kind, kind)
 
 
@@ -123,26 +125,32 @@ def few_runs(troubles: Sequence[Trouble], results: Sequence[Result]) -> list[str
     ]
 
 
-def junit(path: Path, troubles: Sequence[Trouble], results: Sequence[Result]) -> Path:
-    """One suite with a case per cell and promise, and one per problem without such a case.
+def junit(
+    path: Path, troubles: Sequence[Trouble], results: Sequence[Result], campaign: str = "gate"
+) -> Path:
+    """One suite with a case per cell and promise without a problem, and one per problem: the
+    promises that one cause broke are one case.
 
     A problem that fails the gate is a failure; one that makes it inconclusive is an error.
+    campaign: name of the class of the cases
     """
     root = ET.Element("testsuites")
     group = ET.SubElement(root, "testsuite", name="holdfast gate", skipped="0")
     against = [one for one in troubles if one.code != PASSED]
-    cases = {
-        (result.cell, prop): result
+    bad = {(one.cell, one.property) for one in against}
+    kept = dict.fromkeys(
+        (result.cell, prop)
         for result in results
         for prop, one in result.properties.items()
-        if one.promised
-    }
-    for cell, prop in cases:
-        mine = [one for one in against if (one.cell, one.property) == (cell, prop)]
-        _case(group, f"{cell} / {prop}", mine)
-        against = [one for one in against if one not in mine]
-    for one in against:
-        _case(group, f"{one.cell} / {one.property or one.kind}", [one])
+        # What no run of a cell exercised is a problem of its system, and no pass of the cell.
+        if one.promised and one.verdict is Verdict.HOLDS and (result.cell, prop) not in bad
+    )
+    name = f"holdfast.{campaign}"
+    for cell, prop in kept:
+        _case(group, name, f"{cell} / {prop}", [])
+    for of_case in _cases(against):
+        first = of_case[0]
+        _case(group, name, f"{first.cell} / {first.property or first.kind}", of_case)
     found = list(group)
     group.set("tests", str(len(found)))
     group.set("failures", str(sum(case.find("failure") is not None for case in found)))
@@ -154,17 +162,29 @@ def junit(path: Path, troubles: Sequence[Trouble], results: Sequence[Result]) ->
     return path
 
 
-def _case(group: ET.Element, name: str, troubles: Sequence[Trouble]) -> None:
+def _cases(against: Sequence[Trouble]) -> list[list[Trouble]]:
+    """The problems by case: those of one cause, then what else concerns its first property."""
+    cases: dict[tuple[str, str], list[Trouble]] = {}
+    for one in by_cause(against):
+        cases.setdefault((one.cell, one.property or one.kind), []).append(one)
+    return list(cases.values())
+
+
+def _case(group: ET.Element, campaign: str, name: str, troubles: Sequence[Trouble]) -> None:
     """One case; its first problem, the worst, decides."""
-    case = ET.SubElement(group, "testcase", classname="holdfast.gate", name=plain(name, 300))
+    case = ET.SubElement(
+        group, "testcase", classname=plain(campaign, 200), name=plain(name, 300), time="0"
+    )
     if not troubles:
         return
     first = troubles[0]
     tag = "failure" if first.code == FAILED else "error"
     part = ET.SubElement(case, tag, type=first.kind, message=plain(first.sentence, 600))
     lines = [f"{words(one.kind)}: {plain(one.sentence, TEXT_LIMIT)}" for one in troubles]
+    runs = dict.fromkeys(one.result.run for one in troubles if one.result and one.result.run)
+    lines += [f"report: {plain(run)}/report.html" for run in runs]
     lines += [line.strip() for one in troubles for line in commands(one)]
-    part.text = "\n".join(lines)
+    part.text = "\n".join(lines[:MOST_LINES])
 
 
 def github_lines(troubles: Sequence[Trouble]) -> list[str]:
@@ -173,7 +193,9 @@ def github_lines(troubles: Sequence[Trouble]) -> list[str]:
     lines = []
     for one in against[:ANNOTATIONS]:
         title = _property(f"holdfast: {words(one.kind)} {one.property}".strip())
-        lines.append(f"::error title={title}::{_data(f'{one.cell}: {one.sentence}')}")
+        again = " ".join(line.strip() for line in commands(one))
+        text = f"{one.cell}: {stopped(one.sentence, TEXT_LIMIT)} {again}"
+        lines.append(f"::error title={title}::{_data(text.strip())}")
     if len(against) > ANNOTATIONS:
         lines[-1] = (
             "::error title=holdfast::"

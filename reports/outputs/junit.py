@@ -11,13 +11,14 @@ from holdfast.harness.verdicts.judged import Judged, Outcome
 from holdfast.reports.run import story
 from holdfast.reports.text.formatting import NS, plain
 
-TEXT_LIMIT = 4000
+TEXT_LIMIT, MOST_LINES = 4000, 25
 
 
 def write(path: Path, runs: Sequence[Judged], *, suite: str = "holdfast") -> Path:
     """Writes one suite with a case per run and returns the path.
 
-    A broken promise is a failure; UNKNOWN and a failed environment are errors, never passes.
+    Each cause that broke a promise is a failure; UNKNOWN and a failed environment are errors,
+    never passes.
     """
     outcomes = [run.outcome() for run in runs]
     root = ET.Element("testsuites")
@@ -64,7 +65,15 @@ def _case(group: ET.Element, run: Judged, outcome: Outcome) -> None:
     ):
         ET.SubElement(properties, "property", name=name, value=plain(value, 1200))
     told = story.story(run)
-    text = "\n".join(plain(one, TEXT_LIMIT) for one in [*told, f"again: {run.command}"])
+    ends = [f"report: {run.report_path()}", f"again: {run.command}"]
+    text = _text([*told, *ends])
+    broken = story.entries(run, broken=True)
+    if outcome is Outcome.BROKEN and broken:
+        for entry in broken:
+            message = plain(f"{entry.title}: {entry.sentence}", 600)
+            part = ET.SubElement(case, "failure", type="violated", message=message)
+            part.text = _text([told[0], *entry.sentences(), *ends])
+        return
     if outcome is Outcome.BROKEN:
         part = ET.SubElement(case, "failure", type="violated", message=plain(told[0], 600))
     elif outcome in {Outcome.UNKNOWN, Outcome.FAILED}:
@@ -73,6 +82,10 @@ def _case(group: ET.Element, run: Judged, outcome: Outcome) -> None:
     else:
         part = ET.SubElement(case, "system-out")
     part.text = text
+
+
+def _text(sentences: Sequence[str]) -> str:
+    return "\n".join(plain(one, TEXT_LIMIT) for one in sentences[:MOST_LINES])
 
 
 def _seconds(run: Judged) -> float:

@@ -10,7 +10,7 @@ from rich.text import Text
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.verdicts.judged import Judged, Judgement, Outcome, UnderKind
 from holdfast.harness.verdicts.server_record import ServerRecord
-from holdfast.reports.run import server_record, story
+from holdfast.reports.run import coverage_table, server_record, story
 from holdfast.reports.text import formatting, tables
 from holdfast.reports.text.layout import aligned
 
@@ -22,8 +22,8 @@ STYLES = {
     Outcome.FAILED: "bold magenta",
 }
 FINDINGS_A_PROPERTY = 3
-ENTRIES, SENTENCES = 2, 2
-"""Causes, and sentences of one kind, that are printed without -v."""
+ENTRIES = 2
+"""Causes that are printed without -v."""
 COUNTS = 3
 ERRORS = 5
 WIDE = 100
@@ -78,16 +78,13 @@ def _print_verdict(console: Console, run: Judged, *, verbose: bool) -> None:
         _print_entry(console, entry, brief=n > 0 and not verbose)
     if len(entries) > ENTRIES and not verbose:
         console.print(Text(f"  {len(entries) - ENTRIES} more causes: -v, or the report"))
-    left = story.left_open(run) if verbose or run.outcome() is Outcome.UNKNOWN else []
-    clean = run.outcome() in (Outcome.HOLDS, Outcome.UNKNOWN)
-    tried = story.tried(run) if verbose or clean else []
-    # A run that holds says so of all its properties: their names are in the table.
-    held = [] if run.outcome() is Outcome.HOLDS and not verbose else story.held(run)
-    for sentences in (story.servers(run), held, tried, left):
-        for sentence in _few(sentences, verbose=verbose):
-            console.print(Text(sentence))
-    for sentence in [] if left else story.not_tested(run):
+    for sentence in story.servers(run):
         console.print(Text(sentence))
+    if verbose:
+        for sentence in (*story.held(run), *story.tried(run), *story.left_open(run)):
+            console.print(Text(sentence))
+    else:
+        _print_scope(console, run)
     if run.remedy:
         console.print(Text(f"{story.EXERCISE}:"))
         console.print(Text(f"  {formatting.plain(run.remedy, 1200)}"), soft_wrap=True)
@@ -95,11 +92,22 @@ def _print_verdict(console: Console, run: Judged, *, verbose: bool) -> None:
         console.print()
 
 
-def _few(sentences: list[str], *, verbose: bool) -> list[str]:
-    """The first sentences of one kind, with the number of the others."""
-    if verbose or len(sentences) <= SENTENCES:
-        return sentences
-    return [*sentences[:SENTENCES], f"{len(sentences) - SENTENCES} more: -v, or the report."]
+def _print_scope(console: Console, run: Judged) -> None:
+    """What held, how often it could have failed, what could not have, and the first reason."""
+    chance = coverage_table.sentence(run) if run.outcome() is Outcome.HOLDS else ""
+    rows = [("tried", chance)] if chance else []
+    if run.outcome() is Outcome.UNKNOWN:
+        left, questions = story.left_open(run), coverage_table.open_questions(run)
+        rows = [("open", questions)] if questions else []
+        more = f" {formatting.count(len(left) - 1, 'more reason')}: -v." if len(left) > 1 else ""
+        rows += [("why", left[0] + more)] if left else []
+    for line in aligned(rows, console.width, 2):
+        console.print(Text(line))
+    # A run that holds says so of all its properties: their names are in the table.
+    for sentence in [] if run.outcome() is Outcome.HOLDS else story.held(run):
+        console.print(Text(sentence))
+    for sentence in [] if run.outcome() is Outcome.UNKNOWN else story.not_tested(run):
+        console.print(Text(sentence))
 
 
 def _print_entry(console: Console, entry: story.Entry, *, brief: bool) -> None:
@@ -114,7 +122,7 @@ def _print_entry(console: Console, entry: story.Entry, *, brief: bool) -> None:
 
 def _properties(run: Judged, *, wide: bool) -> Table:
     table = tables.table(
-        ("property", "verdict", "promised", "severity"), "why", *(["coverage"] if wide else [])
+        ("property", "state", "promised", "severity"), "why", *(["coverage"] if wide else [])
     )
     for one in run.verdicts:
         table.add_row(
@@ -139,11 +147,13 @@ def _by_kind(run: Judged) -> Table:
 
 def _under(one: Judgement, at: UnderKind) -> Text:
     if at.verdict is Verdict.UNKNOWN:
-        return Text("? not exercised", style="magenta")
+        return Text("? UNKNOWN", style="magenta")
     if at.verdict is Verdict.HOLDS:
-        return Text("+ held", style="green")
-    n = formatting.count(len(at.findings), "finding")
-    return Text(f"x {n}", style="bold red") if one.promised else Text(f"! {n}", style="yellow")
+        return Text("+ HOLDS", style="green")
+    n = len(at.findings)
+    if one.promised:
+        return Text(f"x VIOLATED {n:,}", style="bold red")
+    return Text(f"! LIMIT {n:,}", style="yellow")
 
 
 def _leans(one: Judgement) -> str:
@@ -161,7 +171,7 @@ def _verdict(one: Judgement) -> Text:
         return Text("+ HOLDS", style="green")
     if one.promised:
         return Text("x VIOLATED", style="bold red")
-    return Text("! VIOLATED", style="yellow")
+    return Text("! LIMIT", style="yellow")
 
 
 def _print_findings(console: Console, run: Judged) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from xml.etree import ElementTree as ET
@@ -24,6 +25,7 @@ from holdfast.reports.pictures.svg import (
     CHAR_PX,
     NARROW_PX,
     add,
+    full,
     markup,
     percent,
     picture,
@@ -35,6 +37,9 @@ from holdfast.reports.pictures.svg import (
 from holdfast.reports.text.formatting import NS, plain, seconds
 
 LABEL_PX, BAR_PX, FAULT_PX, AXIS_PX = 16, 20, 24, 46
+PHONE_PX, NAME_PX = 300, 15
+"""Width of the plot of a drawing for a phone, whose lanes have their names above them."""
+NO_NUMBERS: Mapping[int, int] = {}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,34 +52,53 @@ class Lane:
     bottom: float
 
 
-def draw(finding: Shown, number: int, run: Judged, tone: str, leases: Leases = NO_LEASES) -> Markup:
-    """The picture of a finding; `number` and `tone` of its card."""
-    shown = scene(finding, run, leases)
+def draw(
+    finding: Shown,
+    number: int,
+    run: Judged,
+    tone: str,
+    leases: Leases = NO_LEASES,
+    *,
+    numbers: Mapping[int, int] = NO_NUMBERS,
+    room: int = NARROW_PX,
+) -> Markup:
+    """The picture of a finding; `number` and `tone` of its card.
+
+    numbers   row of a witness that is half of the proof -> its number
+    room      width of the plot that its labels fit in: NARROW_PX, or PHONE_PX
+    """
+    shown, phone = scene(finding, run, leases), room < NARROW_PX
     rows = _pack(shown.bars)
     faults = len(shown.faults) * FAULT_PX
-    lanes = _lay(shown, rows, run, top=faults + 30)
+    lanes = _lay(shown, rows, run, top=faults + 30, room=room)
     bottom = lanes[-1].bottom if lanes else faults + 40
     bottom += 20 if shown.clashes else 0
-    root = picture(
-        f"f{number}",
+    whole = picture(
+        f"f{number}{'-phone' if phone else ''}",
         bottom + AXIS_PX,
         f"Finding {number}: {plain(finding.kind, 40).replace('-', ' ')}",
         _spoken(shown, run),
     )
-    root.set("class", f"picture tone-{tone}")
+    whole.set("class", f"picture tone-{tone}")
+    root = full(whole) if phone else whole
     _draw_faults(root, shown, lanes, bottom)
     for lane in lanes:
-        add(root, "text", plain(lane.name, 13), x=0, y=lane.bar + 14, class_="lane")
-        middle = lane.bar + BAR_PX / 2
-        add(root, "line", x1=percent(0), x2=percent(1), y1=middle, y2=middle, class_="base")
+        _draw_lane(root, lane, phone=phone)
     by_name = {lane.name: lane for lane in lanes}
     for bar, row in zip(shown.bars, rows, strict=True):
-        _draw_bar(root, bar, by_name[bar.lane].bar + row * (BAR_PX + 4), shown)
+        _draw_bar(root, bar, by_name[bar.lane].bar + row * (BAR_PX + 4), shown, room)
     _draw_clashes(root, finding, shown, faults + 30, bottom)
-    _draw_marks(root, shown, by_name, run)
+    _draw_marks(root, shown, by_name, run, numbers, room)
     _draw_number(root, finding, number, shown, faults, bottom)
-    _draw_axis(root, shown, run, bottom)
-    return markup(root)
+    _draw_axis(root, shown, run, bottom, room)
+    return markup(whole)
+
+
+def _draw_lane(root: ET.Element, lane: Lane, *, phone: bool) -> None:
+    x, y = (percent(0), lane.top + NAME_PX - 3) if phone else ("0", lane.bar + 14)
+    add(root, "text", plain(lane.name, 13), x=x, y=y, class_="lane")
+    middle = lane.bar + BAR_PX / 2
+    add(root, "line", x1=percent(0), x2=percent(1), y1=middle, y2=middle, class_="base")
 
 
 def fault_words(fault: ObservedFault) -> str:
@@ -103,24 +127,26 @@ def _pack(bars: tuple[Bar, ...]) -> list[int]:
     return rows
 
 
-def _ticks(shown: Scene, name: str, run: Judged) -> list[tuple[float, str, Mark]]:
+def _ticks(shown: Scene, name: str, run: Judged, room: int) -> list[tuple[float, str, Mark]]:
+    digits = shown.digits if room >= NARROW_PX else 3
     return [
-        (shown.scale(mark.t_ns), f"{mark.text} · {seconds(run.at(mark.t_ns), shown.digits)}", mark)
+        (shown.scale(mark.t_ns), f"{mark.text} · {seconds(run.at(mark.t_ns), digits)}", mark)
         for mark in shown.marks
         if mark.lane == name
     ]
 
 
-def _lay(shown: Scene, rows: list[int], run: Judged, top: float) -> list[Lane]:
-    lanes = []
+def _lay(shown: Scene, rows: list[int], run: Judged, top: float, room: int) -> list[Lane]:
+    lanes, name_px = [], NAME_PX if room < NARROW_PX else 0
     for name in shown.lanes:
-        placed = place_labels([(share, text) for share, text, _ in _ticks(shown, name, run)])
+        ticks = [(share, text) for share, text, _ in _ticks(shown, name, run, room)]
+        placed = place_labels(ticks, room)
         levels = max((label.level + 1 for label in placed), default=0)
         depth = max(
             (row + 1 for bar, row in zip(shown.bars, rows, strict=True) if bar.lane == name),
             default=1,
         )
-        bar = top + levels * LABEL_PX + 8
+        bar = top + name_px + levels * LABEL_PX + 8
         named = any(one.lane == name and one.lease_ns for one in shown.bars)
         bottom = bar + depth * (BAR_PX + 4) + (20 if named else 12)
         lanes.append(Lane(name=name, top=top, bar=bar, bottom=bottom))
@@ -147,7 +173,7 @@ def _draw_faults(root: ET.Element, shown: Scene, lanes: list[Lane], bottom: floa
         words.text = fault_words(fault)
 
 
-def _draw_bar(root: ET.Element, bar: Bar, y: float, shown: Scene) -> None:
+def _draw_bar(root: ET.Element, bar: Bar, y: float, shown: Scene, room: int) -> None:
     start, end = shown.scale(bar.from_ns), shown.scale(bar.to_ns)
     kind = "hold open" if bar.open_end else "hold"
     tall: dict[str, str] = {"y": f"{y:g}", "height": f"{BAR_PX:g}"}
@@ -161,7 +187,7 @@ def _draw_bar(root: ET.Element, bar: Bar, y: float, shown: Scene) -> None:
         if a < b:
             box = {"x": percent(shown.scale(a)), "width": wide(shown.scale(b) - shown.scale(a))}
             add(root, "rect", **box, class_="clash", rx=3, **tall)
-    _draw_bar_name(root, bar, y, shown)
+    _draw_bar_name(root, bar, y, shown, room)
     if bar.lease_ns:
         _draw_lease_end(root, bar, y, shown)
 
@@ -175,10 +201,10 @@ def _draw_lease_end(root: ET.Element, bar: Bar, y: float, shown: Scene) -> None:
     add(place, "text", "lease ends", x=dx, y=BAR_PX + 11, text_anchor=anchor, class_="unit lease")
 
 
-def _draw_bar_name(root: ET.Element, bar: Bar, y: float, shown: Scene) -> None:
+def _draw_bar_name(root: ET.Element, bar: Bar, y: float, shown: Scene, room: int) -> None:
     """Label of a bar: inside, outside of the overlap if it fits; else beside the bar."""
     text = bar.text + (" →" if bar.open_end else "")
-    need = (len(text) * CHAR_PX + 20) / NARROW_PX
+    need = (len(text) * CHAR_PX + 20) / room
     start, end = shown.scale(bar.from_ns), shown.scale(bar.to_ns)
     edges = {bar.from_ns, bar.to_ns}
     edges |= {t for clash in shown.clashes for t in clash if bar.from_ns < t < bar.to_ns}
@@ -217,12 +243,18 @@ def _draw_clashes(
     add(words, "text", text, x=0, y=0, text_anchor=anchor, class_="edge name")
 
 
-def _draw_marks(root: ET.Element, shown: Scene, lanes: dict[str, Lane], run: Judged) -> None:
+def _draw_marks(
+    root: ET.Element,
+    shown: Scene,
+    lanes: dict[str, Lane],
+    run: Judged,
+    numbers: Mapping[int, int],
+    room: int,
+) -> None:
     guilty = shown.marks[shown.guilty] if shown.guilty >= 0 else None
     for lane in lanes.values():
-        ticks = _ticks(shown, lane.name, run)
-        placed = place_labels([(share, text) for share, text, _ in ticks])
-        for label in placed:
+        ticks = _ticks(shown, lane.name, run, room)
+        for label in place_labels([(share, text) for share, text, _ in ticks], room):
             share, text, mark = ticks[label.index]
             state = " guilty" if mark is guilty else ""
             y = lane.bar - 8 - label.level * LABEL_PX
@@ -234,6 +266,8 @@ def _draw_marks(root: ET.Element, shown: Scene, lanes: dict[str, Lane], run: Jud
                 place, "line", x1=0, x2=0, y1=y - 9, y2=lane.bar + BAR_PX / 2, class_="tick" + state
             )
             _draw_outcome(place, mark.outcome, lane.bar + BAR_PX / 2, state)
+            if mark.row in numbers:
+                _draw_half(place, numbers[mark.row], lane.bar + BAR_PX / 2)
             dx = 6 if label.anchor == "start" else -6
             add(place, "text", text, x=dx, y=y, text_anchor=label.anchor, class_="event" + state)
 
@@ -267,6 +301,12 @@ def _draw_outcome(place: ET.Element, outcome: str, y: float, state: str) -> None
         add(place, "circle", cx=0, cy=y, r=5, class_=f"dot {outcome}{state}")
 
 
+def _draw_half(place: ET.Element, number: int, y: float) -> None:
+    """The number of an event that is half of the proof, as in the text and on the timeline."""
+    add(place, "circle", cx=0, cy=y, r=9, class_="half")
+    add(place, "text", str(number), x=0, y=y + 4, text_anchor="middle", class_="half text")
+
+
 def _draw_number(
     root: ET.Element,
     finding: Shown,
@@ -287,15 +327,16 @@ def triangle(place: ET.Element, number: int) -> None:
     add(place, "text", str(number), x=0, y=14, text_anchor="middle", class_="number text")
 
 
-def _draw_axis(root: ET.Element, shown: Scene, run: Judged, bottom: float) -> None:
+def _draw_axis(root: ET.Element, shown: Scene, run: Judged, bottom: float, room: int) -> None:
     y = bottom + 4
     add(root, "line", x1=percent(0), x2=percent(1), y1=y, y2=y, class_="axis")
     if shown.in_order:
-        caption = "in order of time, not to scale; labels: seconds since the start"
+        caption = "in order of time, not to scale"
+        caption += "; labels: seconds since the start" if room >= NARROW_PX else ""
     else:
         caption = "real time, seconds since the start of the run"
         low, high = (run.at(t) / NS for t in (shown.scale.times[0], shown.scale.times[-1]))
-        ticks = round_ticks(low, high, 7)
+        ticks = round_ticks(low, high, 7 if room >= NARROW_PX else 4)
         step = ticks[1] - ticks[0] if len(ticks) > 1 else 0.01
         digits = max(2, math.ceil(-math.log10(step) - 1e-9))
         for tick in ticks:

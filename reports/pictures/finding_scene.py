@@ -40,6 +40,8 @@ class Mark:
     call: tuple[int, int] | None
     sender: str = ""
     sent_ns: int = 0
+    row: int = -1
+    attempt: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -151,7 +153,17 @@ def _mark(event: Event, finding: Shown, run: Judged) -> Mark:
         call=(event.t_inv_ns, event.t_ret_ns) if event.t_ret_ns > event.t_inv_ns else None,
         sender=sender,
         sent_ns=sent,
+        row=event.row,
+        attempt=event.attempt,
     )
+
+
+def halves(finding: Shown, run: Judged) -> tuple[Mark, ...]:
+    """The two events that contradict each other, by time: the last ones of the two attempts whose
+    last ones are latest. Fewer if its witnesses have fewer."""
+    marks = sorted((_mark(one, finding, run) for one in finding.witnesses), key=lambda m: m.t_ns)
+    last = {mark.attempt or -n: mark for n, mark in enumerate(marks, 1) if mark.row >= 0}
+    return tuple(sorted(last.values(), key=lambda mark: mark.t_ns)[-2:])
 
 
 def _bars(finding: Shown, run: Judged, times: list[int], leases: Leases) -> tuple[Bar, ...]:

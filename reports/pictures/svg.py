@@ -168,7 +168,8 @@ def _place(ticks: Sequence[tuple[float, str]], order: Sequence[int], room: float
     for i in order:
         x, width = ticks[i][0] * room, len(ticks[i][1]) * CHAR_PX + 14
         sides = [("start", x, x + width), ("end", x - width, x)]
-        fitting = [side for side in sides if side[1] >= -1 and side[2] <= room + 1] or sides[:1]
+        fitting = [side for side in sides if side[1] >= -1 and side[2] <= room + 1]
+        fitting = fitting or [min(sides, key=lambda side: max(-side[1], side[2] - room))]
         rooms = [
             Placed(index=i, level=level, anchor=anchor, x=x, low=low, high=high)
             for level in range(len(ticks))

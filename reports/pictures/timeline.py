@@ -112,7 +112,12 @@ def timeline(
 
 
 def _mark(mark: Mapping[str, Any], run: Judged) -> dict[str, object]:
-    moved = {key: (mark[key] - run.start_ns) / UNIT_NS for key in ("t", "from", "to")}
+    moved: dict[str, object] = {
+        key: (mark[key] - run.start_ns) / UNIT_NS for key in ("t", "from", "to")
+    }
+    moved["proof"] = [
+        {**half, "t": (half["t"] - run.start_ns) / UNIT_NS} for half in mark.get("proof", ())
+    ]
     arrow = mark.get("arrow")
     if arrow:
         moved["arrow"] = {

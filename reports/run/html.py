@@ -18,7 +18,7 @@ from holdfast.harness.verdicts.judged import Judged, Judgement, Outcome
 from holdfast.reports.pictures import charts
 from holdfast.reports.pictures.overview import overview
 from holdfast.reports.pictures.timeline import DIGEST, SCRIPT, Recorded, timeline
-from holdfast.reports.run import page, server_record, story
+from holdfast.reports.run import at_a_glance, coverage_table, page, server_record, story
 from holdfast.reports.run.coverage_advice import advices
 from holdfast.reports.run.nearby_operations import around, ends_of_leases
 from holdfast.reports.text import formatting
@@ -36,12 +36,13 @@ def write(
     no_timeline: str = "",
     *,
     name: str = "report.html",
+    simulated: bool = False,
 ) -> Path:
     """Writes the report into a folder, of the run or another one, and returns its path.
 
-    The file is written atomically.
+    The file is written atomically. simulated: the run was on virtual time.
     """
-    text = render(run, manifest, plan_toml, recorded, no_timeline)
+    text = render(run, manifest, plan_toml, recorded, no_timeline, simulated=simulated)
     files.write(run_dir, name, text.encode())
     return run_dir / name
 
@@ -52,6 +53,8 @@ def render(
     plan_toml: str,
     recorded: Recorded | None = None,
     no_timeline: str = "",
+    *,
+    simulated: bool = False,
 ) -> str:
     """The report as a string; without a timeline if there is no recording (`no_timeline`: why)."""
     groups = page.groups(
@@ -67,6 +70,9 @@ def render(
             run=run,
             outcome=run.outcome(),
             claims=story.claims(run),
+            facts=at_a_glance.facts(run, simulated=simulated),
+            simulated=simulated,
+            **_at_a_glance(run),
             servers=story.servers(run),
             held=[*story.held(run), *story.tried(run)],
             exercise=story.EXERCISE,
@@ -91,6 +97,26 @@ def render(
             plan_link="data:application/toml;base64," + base64.b64encode(plan).decode(),
         )
     )
+
+
+def _at_a_glance(run: Judged) -> dict[str, object]:
+    """The short lines and the tables of what was tried."""
+    return {
+        "glance": {
+            "tiles": at_a_glance.tiles(run),
+            "faults": at_a_glance.faults(run),
+            "properties": at_a_glance.properties(run),
+            "measures": at_a_glance.measures(run),
+        },
+        "coverage_table": {
+            "tried": coverage_table.tried(run),
+            "asked": coverage_table.asked(run),
+            "kinds": coverage_table.kinds(run),
+            "questions": coverage_table.questions(run),
+            "open": coverage_table.open_questions(run),
+        },
+        "bound": story.bound(run),
+    }
 
 
 def _server_record(run: Judged) -> dict[str, object] | None:
@@ -155,6 +181,7 @@ def _environment(run: Judged) -> Environment:
     environment.globals |= {
         "at": lambda ns: formatting.seconds(run.at(ns)),
         "meaning": story.meaning,
+        "happened": lambda prop: story.HAPPENED.get(prop, ""),
         "advices": advices,
         "states": {
             Outcome.HOLDS: "holds",
@@ -182,6 +209,7 @@ FILTERS = {
     "words": _words,
     "say": _say,
     "sentence": formatting.sentence,
+    "capital": lambda text: str(text)[:1].upper() + str(text)[1:],
     "stopped": formatting.stopped,
     "span": formatting.span,
     "number": formatting.number,

@@ -16,12 +16,12 @@ from holdfast.harness.verdicts.judged import Cause, Judged, Judgement, Shown
 from holdfast.reports.pictures import charts
 from holdfast.reports.pictures.cycle import draw_cycle
 from holdfast.reports.pictures.cycle_edges import cycle_of, section_cycle
-from holdfast.reports.pictures.finding import draw
-from holdfast.reports.pictures.finding_scene import NO_LEASES, Leases, Scene, scene
+from holdfast.reports.pictures.finding import PHONE_PX, draw
+from holdfast.reports.pictures.finding_scene import NO_LEASES, Leases, Mark, Scene, halves, scene
 from holdfast.reports.run.finding_kinds import Kind, kind
 from holdfast.reports.run.nearby_operations import Beside
 from holdfast.reports.run.story import Entry, entries
-from holdfast.reports.text.formatting import plain
+from holdfast.reports.text.formatting import plain, seconds
 
 CARDS, NOTES = 12, 3
 LOG_ROWS = 240
@@ -35,10 +35,21 @@ Around = Callable[[Shown], Iterable[Beside]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Line:
+    """One numbered step of a cause; `half`: the event that it is, if it is half of the proof."""
+
+    number: int
+    text: str
+    half: Mark | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Card:
     """One finding on the page; `number` identifies it everywhere, `tone` is its group.
 
+    phone   the drawing for a phone
     entry   its cause; None for a note
+    lines   the steps of the cause, numbered, with the two halves of the proof
     more    the further findings of the cause
     """
 
@@ -48,9 +59,11 @@ class Card:
     tone: str
     words: Kind
     drawing: Markup
+    phone: Markup
     cycle: Markup | None = None
     around: tuple[Beside, ...] = ()
     entry: Entry | None = None
+    lines: tuple[Line, ...] = ()
     more: tuple[Shown, ...] = ()
 
     @property
@@ -85,7 +98,7 @@ class Chart:
 
 
 def groups(run: Judged, around: Around | None = None, leases: Leases = NO_LEASES) -> list[Group]:
-    """Broken promises by cause, then documented limits by cause, then notes; none that is empty.
+    """Broken promises by cause, then limits by cause, then notes; none that is empty.
 
     `around` returns the operations around a finding, and `leases` the ends of leases, if the
     history is available.
@@ -95,16 +108,20 @@ def groups(run: Judged, around: Around | None = None, leases: Leases = NO_LEASES
 
     def card(name: str, one: Judgement, finding: Shown, entry: Entry | None = None) -> Card:
         number = next(numbers)
+        lines = _lines(run, entry.cause, finding) if entry else ()
+        marked = {line.half.row: line.number for line in lines if line.half}
         return Card(
             number=number,
             finding=finding,
             judgement=one,
             tone=name,
             words=kind(finding.kind, finding.cause),
-            drawing=draw(finding, number, run, name, leases),
+            drawing=draw(finding, number, run, name, leases, numbers=marked),
+            phone=draw(finding, number, run, name, leases, numbers=marked, room=PHONE_PX),
             cycle=draw_cycle(whole, number) if (whole := cycle_of(finding, run)) else None,
             around=tuple(around(finding)) if around else (),
             entry=entry,
+            lines=lines,
             more=_others(run, entry.cause) if entry else (),
         )
 
@@ -117,7 +134,7 @@ def groups(run: Judged, around: Around | None = None, leases: Leases = NO_LEASES
         ),
         (
             "limits",
-            "Documented limits",
+            "Limits",
             "Violated properties that the system never promised.",
             False,
         ),
@@ -134,6 +151,28 @@ def groups(run: Judged, around: Around | None = None, leases: Leases = NO_LEASES
         lead = "Observations that violate no property."
         made.append(Group(id="notes", title="Notes", lead=lead, cards=cards, more=more))
     return made
+
+
+def _lines(run: Judged, cause: Cause, finding: Shown) -> tuple[Line, ...]:
+    """The steps of a cause. A half of the proof that is no step of its own follows them."""
+    proof = {mark.row: mark for mark in halves(finding, run)}
+    steps = [
+        Line(number=n, text=s.text, half=proof.get(s.row)) for n, s in enumerate(cause.steps, 1)
+    ]
+    known = {line.half.row for line in steps if line.half}
+    more = [
+        Line(
+            number=len(steps) + n,
+            text=f"{_who(mark)} {mark.text} at {seconds(run.at(mark.t_ns))}",
+            half=mark,
+        )
+        for n, mark in enumerate((mark for row, mark in proof.items() if row not in known), 1)
+    ]
+    return (*steps, *more)
+
+
+def _who(mark: Mark) -> str:
+    return f"{plain(mark.lane, 40)}:"
 
 
 def _first(run: Judged, cause: Cause) -> tuple[Judgement, Shown]:
@@ -170,6 +209,7 @@ def marks(run: Judged, cards: Sequence[Card]) -> list[dict[str, Json]]:
     clashes                  overlaps of holds, in microseconds since the start
     arrow                    the violating request: its lanes and times in ns; None if there is none
     rows                     rows of its witnesses
+    proof                    the halves of its proof: number, lane, time in ns
     """
     return [_mark(run, card) for card in cards]
 
@@ -191,6 +231,11 @@ def _mark(run: Judged, card: Card) -> dict[str, Json]:
         "owners": _owners_of(shown),
         "arrow": _arrow(shown),
         "rows": [event.row for event in finding.witnesses[:MARK_ROWS]],
+        "proof": [
+            {"n": line.number, "lane": plain(line.half.lane, 24), "t": line.half.t_ns}
+            for line in card.lines
+            if line.half
+        ],
         "clashes": [[run.at(low) / US, run.at(high) / US] for low, high in shown.clashes],
     }
 

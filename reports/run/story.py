@@ -25,7 +25,7 @@ def story(run: Judged) -> list[str]:
     for entry in entries(run, broken=True):
         told += entry.sentences()
     if broken and limits:
-        told.append(f"Documented limits (violated, never promised): {_names(limits)}.")
+        told.append(f"LIMIT (violated, never promised): {_names(limits)}.")
     for entry in entries(run, broken=False):
         told += entry.sentences()
     told += [*servers(run), *held(run), *tried(run), *left_open(run)]

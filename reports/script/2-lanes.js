@@ -88,10 +88,24 @@ class Lanes {
     this.faultRows = [...new Set(data.about.faults.map((fault) => fault.do))].slice(0, 8);
     this.faultsEnd = HEAD + this.faultRows.length * FAULT;
     this.head = this.faultsEnd + (data.about.failovers.length ? FAULT : 0) + 26;
+    this.fold(false);
   }
-  get height() { return this.head + this.data.lanes.length * LANE; }
-  laneY(k) { return this.head + k * LANE - this.top; }
-  laneAt(y) { return y < this.head ? -1 : Math.floor((y - this.head + this.top) / LANE); }
+
+  // Lanes without an event are folded: `rows` are the lanes shown, `place` the row of each lane.
+  fold(all) {
+    const { lanes, about } = this.data, struck = new Set(about.faults.flatMap((one) => one.nodes));
+    for (const one of about.findings) for (const node of one.lanes) struck.add(node);
+    const busy = (lane) => lane.whole.n || lane.whole.hold.n || struck.has(lane.node);
+    this.rows = [...lanes.keys()].filter((k) => all || busy(lanes[k]));
+    this.place = lanes.map((_, k) => this.rows.indexOf(k));
+    this.folded = lanes.filter((lane) => !busy(lane)).map((lane) => lane.name);
+  }
+
+  get height() { return this.head + this.rows.length * LANE; }
+  laneY(k) { return this.head + this.place[k] * LANE - this.top; }
+  laneAt(y) {
+    return y < this.head ? -1 : this.rows[Math.floor((y - this.head + this.top) / LANE)] ?? this.data.lanes.length;
+  }
 
   draw(view, colours, height, selected = -1) {
     const pen = (this.pen = sized(this.canvas, view.width, height));
@@ -103,9 +117,10 @@ class Lanes {
     pen.rect(0, this.head, view.width, height - this.head);
     pen.clip();
     const first = Math.max(Math.floor(this.top / LANE), 0);
-    const last = Math.min(Math.ceil((this.top + height - this.head) / LANE), this.data.lanes.length);
-    for (let k = first; k < last; k++) this.lane(this.data.lanes[k], this.laneY(k), view, colours);
+    const last = Math.min(Math.ceil((this.top + height - this.head) / LANE), this.rows.length);
+    for (const k of this.rows.slice(first, last)) this.lane(this.data.lanes[k], this.laneY(k), view, colours);
     this.violations(view, colours, height);
+    this.proofs(view, colours);
     this.attempt(view, colours);
     pen.restore();
     axis(pen, view, 14, colours, height);
@@ -317,7 +332,7 @@ class Lanes {
     const a = Math.max(view.x(from), GUTTER), b = Math.min(Math.max(view.x(to), a + 2), view.width - EDGE);
     if (b <= a) return;
     this.data.lanes.forEach((lane, k) => {
-      if (one.lanes.includes(lane.node)) this.pen.fillRect(a, this.laneY(k) + 3, b - a, 15);
+      if (this.place[k] >= 0 && one.lanes.includes(lane.node)) this.pen.fillRect(a, this.laneY(k) + 3, b - a, 15);
     });
   }
 
@@ -357,7 +372,31 @@ class Lanes {
   }
 
   rowsOf(nodes) {
-    return this.data.lanes.map((lane, k) => (nodes.includes(lane.node) ? k : -1)).filter((k) => k >= 0);
+    return this.rows.filter((k) => nodes.includes(this.data.lanes[k].node));
+  }
+
+  // The two halves of each proof, with the numbers that they have in the text.
+  proofs(view, colours) {
+    const { pen } = this;
+    for (const one of byLoudness(this.data.about.findings)) {
+      pen.fillStyle = pen.strokeStyle = toneOf(one, colours);
+      for (const [n, half] of one.proof.entries()) {
+        const [k] = this.rowsOf([half.lane]), x = view.x(half.t);
+        if (k === undefined || x < GUTTER || x > view.width - EDGE) continue;
+        const y = this.laneY(k) + (this.data.lanes[k].kind === "resource" ? 14 : 10), side = n ? 16 : -16;
+        pen.lineWidth = 2;
+        pen.beginPath(); pen.arc(x, y, 5, 0, 7); pen.stroke();
+        pen.beginPath(); pen.arc(x + side, y, 9, 0, 7); pen.fill();
+        pen.lineWidth = 1;
+        pen.fillStyle = colours.sheet;
+        pen.font = "700 11px system-ui, sans-serif";
+        pen.textAlign = "center";
+        pen.fillText(half.n, x + side, y + 4);
+        pen.textAlign = "left";
+        pen.fillStyle = pen.strokeStyle;
+      }
+    }
+    pen.font = "12px system-ui, sans-serif";
   }
 
   // The selected op, and everything else of its attempt.

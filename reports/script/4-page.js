@@ -86,9 +86,29 @@ class Timeline {
     this.colours = paletteOf();
     this.filter = new Filter(data, () => this.filtered());
     this.details = new Details(this);
+    this.strip = new Strip(this);
+    this.begin();
     this.filtered();
     this.listen();
+    this.fold(false);
     this.fromHash();
+  }
+
+  // Opens on the first violation; the address is written only for another view.
+  begin() {
+    const [first] = this.data.about.findings;
+    if (first && first.tone !== "notes") { this.at = 0; this.view.set(first.from, first.to); }
+    this.home = [this.view.from, this.view.to];
+  }
+
+  fold(all) {
+    const { lanes } = this, { folded } = lanes, box = part("timeline-folded"), button = part("timeline-all-lanes");
+    lanes.fold(all);
+    this.unfolded = all;
+    box.hidden = !folded.length || all;
+    box.textContent = `hidden, without an event: ${folded.slice(0, 8).join(", ")}${folded.length > 8 ? ` and ${folded.length - 8} more` : ""}`;
+    button.hidden = !folded.length;
+    button.textContent = all ? "Hide lanes without events" : "Show all lanes";
   }
 
   get height() { return Math.min(this.lanes.height + 6, Math.max(window.innerHeight * 0.62, 260)); }
@@ -99,6 +119,7 @@ class Timeline {
     this.lanes.top = Math.max(Math.min(this.lanes.top, this.lanes.height + 6 - this.height), 0);
     this.lanes.draw(this.view, this.colours, this.height, this.details.op);
     this.panels.draw(this.view, this.colours);
+    this.strip.draw(this.view, this.colours);
     this.frames.push(performance.now() - started);
     if (this.frames.length > 500) this.frames.shift();
   }
@@ -114,14 +135,23 @@ class Timeline {
 
   // What takes longer than a frame waits until the view rests.
   settled(say) {
-    const { view } = this, whole = view.to - view.from >= (view.whole[1] - view.whole[0]) * 0.999;
+    const { view, home } = this, same = (a, b) => Math.abs(a - b) < 1;
+    const unmoved = !this.asked && same(view.from, home[0]) && same(view.to, home[1]);
+    this.pressed();
     const seconds = (us) => (us / 1e6).toFixed(6);
     const op = this.details.op < 0 ? "" : `&row=${this.data.ops.row[this.details.op]}`;
-    history.replaceState(null, "", whole && !op ? (location.hash.startsWith("#t=") ? "#timeline" : location.hash || "#")
+    history.replaceState(null, "", unmoved && !op ? (location.hash.startsWith("#t=") ? "#timeline" : location.hash || "#")
       : `#t=${seconds(view.from)}-${seconds(view.to)}${op}`);
     part("timeline-span").textContent = `${momentText(view.from, 3)} to ${momentText(view.to, 3)} (${spanText(view.to - view.from)})`;
     this.numbers();
     if (say) part("timeline-said").textContent = this.spoken();
+  }
+
+  pressed() {
+    const { view, data } = this, one = data.about.findings[this.at], near = (a, b) => Math.abs(a - b) < 1;
+    const shown = { all: near(view.from, view.whole[0]) && near(view.to, view.whole[1]),
+      finding: Boolean(one) && near(view.from, one.from) && near(view.to, one.to) };
+    for (const button of document.querySelectorAll("[aria-pressed]")) button.setAttribute("aria-pressed", shown[button.dataset.act]);
   }
 
   spoken() {
@@ -161,8 +191,9 @@ class Timeline {
   }
 
   show(one) {
+    this.asked = true;
     const lane = this.data.lanes.findIndex((lane) => one.lanes.includes(lane.node));
-    if (lane >= 0) this.lanes.top = Math.max(lane * LANE - LANE, 0);
+    if (lane >= 0) this.lanes.top = Math.max(this.lanes.place[lane] * LANE - LANE, 0);
     this.go(one.from, one.to);
   }
 
@@ -245,7 +276,7 @@ class Timeline {
   key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const acts = { ArrowLeft: "left", ArrowRight: "right", ArrowUp: "up", ArrowDown: "down", "+": "in", "=": "in",
-      "-": "out", "0": "all", Home: "first", End: "last", n: "next", p: "previous", j: "op", k: "op-before",
+      "-": "out", "0": "all", Home: "first", End: "last", n: "next", p: "previous", j: "next", k: "previous", ".": "op", ",": "op-before",
       Escape: "none", Enter: "list" };
     if (!(event.key in acts)) return;
     event.preventDefault();
@@ -263,6 +294,8 @@ class Timeline {
     else if (name === "all") view.set(...view.whole);
     else if (name === "up") this.lanes.top -= LANE;
     else if (name === "down") this.lanes.top += LANE;
+    else if (name === "lanes") this.fold(!this.unfolded);
+    else if (name === "finding") { this.finding(this.at < 0 ? 1 : 0); return; }
     else if (name === "next") { this.finding(1); return; }
     else if (name === "previous") { this.finding(this.at < 0 ? 0 : -1); return; }
     else if (name === "op" || name === "op-before") { this.details.step(name === "op" ? 1 : -1); return; }
@@ -322,6 +355,7 @@ class Timeline {
         element("bdi", text, element("td", undefined, row));
       }
     }
+    part("timeline-more").open = true;
     part("timeline-list").hidden = false;
     const what = `${found.length.toLocaleString("en")} ops in view${this.filter.match ? " that match" : ""}`;
     part("timeline-listed").textContent = found.length > 200 ? `The first 200 of ${what}; zoom in for the others.` : `${what}.`;
@@ -381,7 +415,7 @@ class Timeline {
 
 loaded().then((data) => {
   part("timeline").hidden = false;
-  for (const link of document.querySelectorAll(".show")) link.hidden = false;
+  for (const link of document.querySelectorAll(".show, .show-nav")) link.hidden = false;
   const timeline = (window.timeline = new Timeline(data));
   timeline.draw();
   timeline.settled(false);

@@ -16,6 +16,7 @@ import click
 from holdfast import catalogue
 from holdfast.catalogue import design_sheet
 from holdfast.commands import COMMANDS, cli
+from holdfast.commands.options import EVERY_OPTION
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.verdict import PROPERTIES
 from holdfast.harness.plans.plan import NAMES
@@ -136,12 +137,15 @@ def commands() -> str:
     """The page about commands."""
     parts = []
     outer = click.Context(cli, info_name="holdfast", help_option_names=["-h", "--help"])
+    outer.meta[EVERY_OPTION] = True
     for name in COMMANDS:
         found = cli.get_command(outer, name)
         assert found is not None
         inner = click.Context(found, info_name=name, parent=outer, terminal_width=WIDTH)
         parts += [f"## {name}", _quoted(found.get_help(inner))]
-    return _page("Commands", "The output of `holdfast COMMAND --help`.", parts)
+    return _page(
+        "Commands", "The output of `holdfast COMMAND --help`, of `run` that of `--help-all`.", parts
+    )
 
 
 PAGES: dict[str, Callable[[], str]] = {

@@ -153,6 +153,19 @@ def test_a_chain_is_a_shortest_one() -> None:
         assert sum(cost[link.why] for link in links if link.why is not None) == best[number]
 
 
+def test_the_first_cause_is_explained_whatever_property_it_breaks() -> None:
+    done = execute(drawn(3, mutant="release-by-lock"))
+    causes = done.judged.causes
+    assert len(causes) > 1
+    turned = replace(done, judged=replace(done.judged, causes=causes[::-1]))
+    for given, first in ((done, causes[0]), (turned, causes[-1])):
+        chosen = explanation.findings(given)[0]
+        prop, place = first.first
+        row = next(row for row in done.judged.verdicts if row.property == prop)
+        assert (chosen.prop, chosen.shown) == (prop, row.findings[place])
+        assert chosen.cause == 1
+
+
 def test_a_fault_that_the_finding_needs_begins_its_chain() -> None:
     done = execute(prepare.complete(longer(3, 5, {"mutant": "early-expiry"})))
     finding = next(one for one in explanation.findings(done) if one.prop == "loss-notice")

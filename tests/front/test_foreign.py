@@ -57,7 +57,7 @@ def test_json_has_one_object_for_one_file_and_an_array_for_two(
 ) -> None:
     words = ("--model", "lease-mutex", "--json")
     one = json.loads(holdfast(capsys, "check", history, *words).out)
-    assert (one["schema"], one["verdict"], one["exit_code"]) == ("holdfast-verdict/3", "HOLDS", 0)
+    assert (one["schema"], one["verdict"], one["exit_code"]) == ("holdfast-verdict/4", "HOLDS", 0)
     assert one["verdicts"][0]["property"] == "mutual-exclusion"
     said = holdfast(capsys, "check", history, history, "--model", "mutex", "--json")
     both = json.loads(said.out)

@@ -184,7 +184,9 @@ def test_a_run_says_what_was_tried_and_the_command_for_what_was_not(
     monkeypatch.setenv("COLUMNS", "100")
     shown = holdfast(capsys, *words)
     assert shown.code == 3
-    assert "Tried under kill (token order): 1 time a token was known" in shown.out
+    assert "questions (1 kind of fault, by property) could not have failed" in shown.out
+    verbose = holdfast(capsys, "check", str(next(tmp_path.glob("*/verdicts.json")).parent), "-v")
+    assert "Tried under kill (token order): 1 time a token was known" in verbose.out
     command = next(line for line in shown.out.splitlines() if line.startswith("  holdfast run"))
     verdicts = json.loads(next(tmp_path.glob("*/verdicts.json")).read_text())
     assert command.strip() == verdicts["remedy"]

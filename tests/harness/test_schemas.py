@@ -25,7 +25,7 @@ def test_verdicts_of_every_known_schema_are_read_and_shown(schema: str, tmp_path
 
 def test_verdicts_of_a_newer_holdfast_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "verdicts.json"
-    path.write_text(json.dumps({"schema": "holdfast-verdict/4"}))
+    path.write_text(json.dumps({"schema": "holdfast-verdict/5"}))
     with pytest.raises(
         UsageError, match=f"this version reads {SCHEMA}; the file is from a newer version"
     ):

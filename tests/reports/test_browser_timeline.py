@@ -65,6 +65,7 @@ def opened(browser: Browser, path: Path, link: str = "", **more: Any) -> Page:
     page.on("pageerror", lambda error: said.append(str(error)))
     page.goto(path.as_uri() + link)
     page.wait_for_selector("html[data-timeline=ready]", state="attached")
+    page.evaluate("document.getElementById('timeline-more').open = true")
     assert [one for one in said if not one.startswith(path.as_uri()) and one != "data:,"] == []
     return page
 
@@ -96,7 +97,8 @@ def test_a_finding_is_shown_on_the_timeline_and_its_address_leads_back(
     browser: Browser, files: dict[str, Path]
 ) -> None:
     page = opened(browser, files["broken"])
-    whole = page.evaluate(VIEW)
+    page.locator("[data-act=all]").click()
+    whole = settled(page)
     page.locator("#finding-1 a.show").click()
     low, high = settled(page)
     moment = page.evaluate("timeline.data.about.findings[0].t / 1e6")
@@ -110,6 +112,92 @@ def test_a_finding_is_shown_on_the_timeline_and_its_address_leads_back(
     again = opened(browser, files["broken"], link)
     assert settled(again) == pytest.approx([low, high], abs=1e-5)
     again.close()
+
+
+def test_a_violation_opens_on_its_first_finding_and_j_goes_to_the_next(
+    browser: Browser, files: dict[str, Path]
+) -> None:
+    page = opened(browser, files["broken"])
+    first, second = page.evaluate("timeline.data.about.findings.map((one) => [one.from, one.to])")
+    assert settled(page) == pytest.approx([t / 1e6 for t in first], abs=1e-5)
+    # The address is that of the page: a copy of it opens at the top.
+    assert page.evaluate("location.hash") in ("", "#")
+    page.locator("#timeline-lanes").focus()
+    page.keyboard.press("j")
+    assert settled(page) == pytest.approx([t / 1e6 for t in second], abs=1e-5)
+    assert page.evaluate("location.hash").startswith("#t=")
+    page.keyboard.press("k")
+    assert settled(page) == pytest.approx([t / 1e6 for t in first], abs=1e-5)
+    page.close()
+
+
+def test_both_halves_of_the_proof_are_marked_with_the_numbers_of_the_text(
+    browser: Browser, files: dict[str, Path]
+) -> None:
+    page = opened(browser, files["limit"])
+    proof = page.evaluate("timeline.data.about.findings[0].proof.map((half) => String(half.n))")
+    assert len(proof) == 2
+    card = page.locator("#finding-1")
+    assert card.locator("li.half .at").all_inner_texts() == proof
+    for drawing in (".wide-only", ".phone-only"):
+        shown = card.locator(f"{drawing} text.half").all_text_contents()
+        assert sorted(shown) == sorted(proof)
+    page.close()
+
+
+def test_the_story_of_one_cause_fits_two_windows(browser: Browser, files: dict[str, Path]) -> None:
+    page = opened(browser, files["limit"])
+    page.evaluate("document.getElementById('timeline-more').open = false")
+    page.set_viewport_size({"width": 1400, "height": 900})
+    top = "document.getElementById('timeline').getBoundingClientRect().top + scrollY"
+    assert page.evaluate(top) < 900
+    assert page.evaluate("document.documentElement.scrollHeight") < 1800
+    assert page.locator("details.fold[open]").count() == 0
+    page.close()
+
+
+def test_a_phone_shows_the_late_write_without_scrolling_sideways(
+    browser: Browser, files: dict[str, Path]
+) -> None:
+    page = opened(browser, files["limit"])
+    page.set_viewport_size({"width": 390, "height": 844})
+    late = page.locator("#finding-1 .phone-only text.event.guilty")
+    box = late.bounding_box()
+    assert box is not None and "write accepted" in (late.text_content() or "")
+    assert box["x"] >= 0 and box["x"] + box["width"] <= 390
+    assert not page.locator("#finding-1 .wide-only").is_visible()
+    page.close()
+
+
+def test_lanes_without_an_event_are_folded_and_named(
+    browser: Browser, files: dict[str, Path]
+) -> None:
+    page = opened(browser, files["limit"])
+    assert page.evaluate("timeline.lanes.rows.length < timeline.data.lanes.length")
+    folded = page.evaluate("timeline.lanes.folded.join(', ')")
+    assert page.locator("#timeline-folded").inner_text() == f"hidden, without an event: {folded}"
+    page.locator("#timeline-all-lanes").click()
+    assert page.evaluate("timeline.lanes.rows.length === timeline.data.lanes.length")
+    assert not page.locator("#timeline-folded").is_visible()
+    page.close()
+
+
+def test_the_proof_is_six_keys_away(browser: Browser, files: dict[str, Path]) -> None:
+    page = opened(browser, files["broken"])
+    for key in ("Tab", "Tab", "Enter"):
+        page.keyboard.press(key)
+    assert page.evaluate("document.activeElement.id") == "finding-1"
+    page.close()
+
+
+def test_the_command_is_copied(browser: Browser, files: dict[str, Path]) -> None:
+    page = opened(browser, files["broken"])
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.locator(".hero .copy").click()
+    expect(page.locator(".hero .copy")).to_have_text("Copied")
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied == specimens.broken()["command"]
+    page.close()
 
 
 def test_pointer_and_wheel_zoom_and_move(browser: Browser, files: dict[str, Path]) -> None:
@@ -146,7 +234,8 @@ def test_the_keyboard_alone_zooms_moves_finds_and_lists(
         if page.evaluate("document.activeElement.id") == "timeline-lanes":
             break
     assert page.evaluate("document.activeElement.id") == "timeline-lanes"
-    whole = page.evaluate(VIEW)
+    page.keyboard.press("0")
+    whole = settled(page)
     page.keyboard.press("+")
     page.keyboard.press("+")
     zoomed = settled(page)
@@ -155,7 +244,8 @@ def test_the_keyboard_alone_zooms_moves_finds_and_lists(
     assert settled(page)[0] > zoomed[0]
     page.keyboard.press("n")
     low, high = settled(page)
-    assert low < page.evaluate("timeline.data.about.findings[0].t / 1e6") < high
+    # The page opened on the first one.
+    assert low < page.evaluate("timeline.data.about.findings[1].t / 1e6") < high
     page.keyboard.press("Enter")
     assert page.locator("#timeline-ops tr").count() > 3
     assert "ops in view" in page.locator("#timeline-listed").inner_text()
@@ -297,7 +387,8 @@ def test_the_keyboard_walks_over_ops_and_the_address_keeps_the_selected_one(
     page = opened(browser, files["broken"])
     page.locator("#timeline-lanes").focus()
     seen = []
-    for key in ("j", "j", "j", "k"):
+    page.keyboard.press("0")
+    for key in (".", ".", ".", ","):
         page.keyboard.press(key)
         seen.append(page.evaluate("timeline.data.ops.row[timeline.details.op]"))
     assert seen == [0, 1, 2, 1]
@@ -414,7 +505,7 @@ def test_the_violation_is_drawn_in_a_colour_that_nothing_else_has(
       }
       return n; }"""
     page = opened(browser, files["broken"])
-    page.evaluate("timeline.finding(1)")
+    page.evaluate("timeline.finding(0)")
     settled(page)
     assert page.evaluate(red) > 500
     owners = page.evaluate("timeline.data.about.findings[0].owners")

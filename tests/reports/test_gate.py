@@ -25,7 +25,8 @@ def suite(path: Path, results: list[Result]) -> ET.Element:
 def test_a_violation_is_a_failure_and_silence_an_error(tmp_path: Path) -> None:
     other = run(7, "?", prop="token-order")
     found = suite(tmp_path, [*runs("+x"), other])
-    assert [found.get(name) for name in ("tests", "failures", "errors")] == ["3", "1", "1"]
+    # What was tested in no run is the error alone, and no passed case beside it.
+    assert [found.get(name) for name in ("tests", "failures", "errors")] == ["2", "1", "1"]
     failure = found.find("testcase/failure")
     assert failure is not None and "again: holdfast run --seed 1" in (failure.text or "")
     assert suite(tmp_path, runs("++")).get("failures") == "0"
@@ -71,6 +72,40 @@ def test_violations_of_one_cause_are_one_line_and_one_annotation() -> None:
         troubles = judge([of_run], Baseline(), rules([]), TODAY)
         text = terminal(troubles, [of_run])
         assert len([line for line in text.splitlines() if line.startswith("violation: ")]) == lines
-        assert len(github_lines(troubles)) == lines
+        annotations = github_lines(troubles)
+        assert len(annotations) == lines
+        assert all("again: holdfast run --seed 3" in line for line in annotations)
         assert (f"mutual-exclusion, ownership: violated in 1 of 1 runs, first with seed 3: {cause}"
                 in text) == (lines == 1)  # fmt: skip
+
+
+def test_a_cause_is_one_failed_case_and_what_one_command_exercises_one_error(
+    tmp_path: Path,
+) -> None:
+    cause = "c2 was stopped (pause) at 1.000 s; c2's release freed the hold of c5."
+    broken = Outcome(verdict=Verdict.VIOLATED, promised=True, sentence="held twice", cause=cause)
+    silent = Outcome(verdict=Verdict.UNKNOWN, promised=True, reason="no acquire waited: 0 of 9")
+    held = Outcome(verdict=Verdict.HOLDS, promised=True)
+    properties = {
+        "mutual-exclusion": broken,
+        "ownership": broken,
+        "token-order": silent,
+        "no-stale-write": silent,
+        "deadlock-freedom": held,
+    }
+    result = replace(run(3, "x"), properties=properties, remedy="holdfast run --time 60s")
+    troubles = judge([result], Baseline(), rules([]), TODAY)
+    path = junit(tmp_path / "gate.xml", troubles, [result], "nightly")
+    found = ET.parse(path).getroot().find("testsuite")
+    assert found is not None
+    names = [(case.get("name") or "").rpartition(" / ")[2] for case in found]
+    counts = [found.get(name) for name in ("tests", "failures", "errors")]
+    assert names[:2] == ["deadlock-freedom", "mutual-exclusion, ownership"]
+    # What was not exercised is no passed case.
+    assert names[2:] == ["token-order, no-stale-write"]
+    assert {case.get("classname") for case in found} == {"holdfast.nightly"}
+    failure = found.find("testcase/failure")
+    assert failure is not None and cause in failure.get("message", "")
+    assert "again: holdfast run --seed 3" in (failure.text or "")
+    assert counts == ["3", "1", "1"]
+    assert terminal(troubles, [result]).count("holdfast run --time 60s") == 1

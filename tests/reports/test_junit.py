@@ -38,7 +38,12 @@ def test_a_failure_tells_the_story_and_how_to_see_it_again(tmp_path: Path) -> No
     found = suite(tmp_path, specimens.broken())
     failure = found.find("testcase/failure")
     assert failure is not None
-    assert failure.get("message", "").startswith("VIOLATED: two clients held a lock")
+    assert (failure.text or "").startswith("VIOLATED: two clients held a lock")
+    # One failure per cause, whose sentence is the message.
+    messages = [one.get("message", "") for one in found.iter("failure")]
+    assert len(messages) == 2 and messages[0].startswith("Double grant: ")
+    assert all(len((one.text or "").splitlines()) <= 25 for one in found.iter("failure"))
+    assert "report: " in (failure.text or "")
     assert "Extent: once, after 1 of 1 partition; findings: 1 mutual exclusion" in (
         failure.text or ""
     )

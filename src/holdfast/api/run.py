@@ -15,7 +15,6 @@ from holdfast.engine import judging
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.core.json_value import plain
 from holdfast.harness.core.verdict import Promises, Verdict
 from holdfast.harness.history import reader
 from holdfast.harness.history.reader import Recording
@@ -25,7 +24,7 @@ from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.runs import files, journal
 from holdfast.harness.runs.directory import RunDir
 from holdfast.harness.runs.journal import FaultRow, Mark
-from holdfast.harness.verdicts.judged import Cause, Judged, Opportunities
+from holdfast.harness.verdicts.judged import Cause, Judged, Opportunities, Outcome, to_table
 from holdfast.harness.verdicts.left_unknown import LeftUnknown, of_run
 
 if TYPE_CHECKING:
@@ -116,7 +115,7 @@ class Run:
     @property
     def judgement(self) -> Mapping[str, Any]:
         """The content of verdicts.json (docs/reference), for what no frame has."""
-        content: dict[str, object] = plain(self._judged)
+        content: dict[str, object] = dict(to_table(self._judged))
         return content
 
     @cached_property
@@ -134,6 +133,12 @@ class Run:
     def verdict(self) -> Verdict:
         """Of the whole run: VIOLATED, UNKNOWN or HOLDS of what the system promises."""
         return self._judged.verdict
+
+    @property
+    def state(self) -> Outcome:
+        """Of the whole run in one word: VIOLATED, LIMIT (violated, never promised), UNKNOWN (could
+        not have failed), HOLDS; ENVIRONMENT if it could not be carried out."""
+        return self._judged.outcome()
 
     @property
     def verdicts(self) -> dict[str, Verdict]:
@@ -169,8 +174,9 @@ class Run:
         }
 
     def properties(self) -> DataFrame:
-        """One row per property: verdict, promised, severity, reason, number of findings, and a
-        column per count that the verdicts rest on; NA where a count does not apply."""
+        """One row per property: state (LIMIT: violated, never promised), verdict, promised,
+        severity, reason, number of findings, and a column per count that the verdicts rest on; NA
+        where a count does not apply."""
         return tables.properties(self._judged)
 
     def findings(self) -> DataFrame:

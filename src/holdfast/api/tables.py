@@ -153,6 +153,7 @@ def properties(judged: Judged) -> DataFrame:
     rows = judged.verdicts
     columns: Columns[Judgement] = {
         "property": ("string", lambda row: row.property),
+        "state": ("string", lambda row: str(row.outcome())),
         "verdict": ("string", lambda row: str(row.verdict)),
         "promised": ("boolean", lambda row: row.promised),
         "severity": ("string", lambda row: str(row.severity)),

@@ -32,19 +32,14 @@ SECTIONS: dict[str, dict[str, str]] = {
         "campaign": "Run systems x workloads x nemeses x seeds; resumable.",
         "hunt": "Search a published lock library for violations, within a time budget.",
         "gate": "Compare runs with a baseline, for CI.",
-        "matrix": "Show system x property x fault over many runs.",
     },
     "Recorded runs": {
         "check": "Judge a run again, or a foreign history.",
-        "verify": "Check every verdict's certificate against the recorded rows.",
         "report": "Write the HTML report of a run.",
         "compare": "Show in what two runs differ.",
         "prune": "Remove old run directories, by a rule of retention.",
-        "package": "Write a script without Holdfast that shows a finding.",
         "serve": "Browse runs in a web browser.",
         "explain": "Show how a finding of a simulated run came about, step by step.",
-        "debug": "Step through a simulated run: states, causes, lost messages.",
-        "export": "Write operations as JSON lines, EDN, CSV or Parquet.",
     },
     "Your own": {
         "new": "Write a working lock, workload, nemesis or checker, with its test.",
@@ -53,6 +48,13 @@ SECTIONS: dict[str, dict[str, str]] = {
         "list": "List systems, workloads, nemeses, checkers, scenarios, ...",
         "doctor": "Show what this machine can run; remove leftovers.",
         "config": "Show every setting, its value and its source.",
+    },
+    "Seldom": {
+        "matrix": "Show system x property x fault over many runs.",
+        "verify": "Check every verdict's certificate against the recorded rows.",
+        "package": "Write a script without Holdfast that shows a finding.",
+        "debug": "Step through a simulated run: states, causes, lost messages.",
+        "export": "Write operations as JSON lines, EDN, CSV or Parquet.",
     },
 }
 COMMANDS = {name: says for section in SECTIONS.values() for name, says in section.items()}

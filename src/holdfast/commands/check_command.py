@@ -13,11 +13,10 @@ from holdfast.commands.options import Command, name_of, paths_argument, verbose_
 from holdfast.engine import judging, runner
 from holdfast.foreign import judge_foreign
 from holdfast.harness.core.errors import HoldfastError, UsageError, worst_exit_code
-from holdfast.harness.core.json_value import plain
 from holdfast.harness.foreign.jepsen_store import history_of, is_store
 from holdfast.harness.foreign.verdict import ForeignVerdict
 from holdfast.harness.runs.directory import RunDir
-from holdfast.harness.verdicts.judged import Judged
+from holdfast.harness.verdicts.judged import Judged, to_table
 
 FORMATS = ("auto", "holdfast", "jsonl", "json", "edn", "porcupine", "csv", "parquet")
 
@@ -120,7 +119,7 @@ def command(
                 code = _shown(told, shown, as_json)
             else:
                 judged.append(_judge_run(path, checkers, in_parts or 0, only))
-                shown.append(plain(judged[-1]))
+                shown.append(to_table(judged[-1]))
                 code = judged[-1].exit_code
                 if not as_json:
                     report = judging.report_run(RunDir(path.resolve()), judged[-1])

@@ -14,7 +14,7 @@ from holdfast.commands.options import Command
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.plans.plan import suggest
-from holdfast.reports.text.formatting import listed, plain, seconds, span
+from holdfast.reports.text.formatting import count, listed, plain, seconds, span
 from holdfast.reports.text.layout import say
 
 if TYPE_CHECKING:
@@ -38,12 +38,15 @@ SCHEMA = "holdfast-explanation/1"
 @click.option(
     "--property",
     "prop",
-    show_default="the first violated one",
+    show_default="that of the first cause",
     help="Property whose first finding is explained.",
+)
+@click.option(
+    "--cause", type=click.IntRange(min=1), help="Number of the cause that is explained.", default=1
 )
 @click.option("--output", type=click.Path(path_type=Path), help="Draw the chain to this SVG file.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def command(path: Path, prop: str | None, output: Path | None, as_json: bool) -> int:
+def command(path: Path, prop: str | None, cause: int, output: Path | None, as_json: bool) -> int:
     """Explain a finding of a simulated run: the faults that it needs, and how it came about.
 
     The run is executed again with every step of the simulator recorded, and once without each of
@@ -62,10 +65,16 @@ def command(path: Path, prop: str | None, output: Path | None, as_json: bool) ->
         _nothing(path, as_json)
         return 0
     if prop is not None:
-        named = {one.prop: one for one in found if one.prop}
+        named = {one.prop: one for one in found if one.prop and not one.cause}
         if prop not in named:
             raise UsageError(suggest(prop, list(named), "violated property"))
         found = [named[prop]]
+    elif cause > 1:
+        chosen = [one for one in found if one.cause == cause]
+        if not chosen:
+            most = max(one.cause for one in found)
+            raise UsageError(f"--cause {cause}: the run has {count(most, 'cause')}")
+        found = chosen
     told = explanation.explained(done, found[0])
     words = wording.Words(done)
     if as_json:

@@ -91,7 +91,8 @@ def command(
         for line in pages.terminal(troubles, results).splitlines():
             # Indented lines are to be copied: the report's path, the command that repeats it.
             click.echo(line) if line.startswith("  ") else say(line)
-    _write(troubles, results, junit, json_path, github)
+    name = paths[0].resolve().name if len(paths) == 1 else "gate"
+    _write(troubles, results, junit, json_path, github, name)
     return gate.exit_code(troubles)
 
 
@@ -131,12 +132,13 @@ def _write(
     junit: Path | None,
     json_path: Path | None,
     github: bool,
+    name: str,
 ) -> None:
     from holdfast.reports.outputs import gate as pages
 
     try:
         if junit is not None:
-            pages.junit(junit, troubles, results)
+            pages.junit(junit, troubles, results, name)
         if json_path is not None:
             json_path.write_text(json.dumps(gate.table(troubles, results), indent=1) + "\n")
         summary = os.environ.get("GITHUB_STEP_SUMMARY")

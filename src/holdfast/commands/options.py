@@ -41,14 +41,58 @@ FC = TypeVar("FC", bound=Callable[..., object] | click.Command)
 CONTEXT: dict[str, Json] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
+EVERY_OPTION = "holdfast.every_option"
+"""Key of a context's `meta`: its help shows every option."""
+
+
+def _help_all(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
+    """Callback of --help-all."""
+    if asked and not ctx.resilient_parsing:
+        ctx.meta[EVERY_OPTION] = True
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
+
+
 class Command(click.Command):
-    """A command with examples after its options, and settings before its defaults."""
+    """A command with examples after its options, and settings before its defaults.
+
+    daily   options that --help shows, if not all: --help-all shows the others too
+    """
 
     def __init__(
-        self, name: str | None, *, examples: Sequence[str] = (), **attributes: Any
+        self,
+        name: str | None,
+        *,
+        examples: Sequence[str] = (),
+        daily: Sequence[str] = (),
+        **attributes: Any,
     ) -> None:
         super().__init__(name, **{"context_settings": CONTEXT, **attributes})
         self.examples = examples
+        self.daily = daily
+        if daily:
+            self.params.append(
+                click.Option(
+                    ["--help-all"],
+                    is_flag=True,
+                    is_eager=True,
+                    expose_value=False,
+                    callback=_help_all,
+                    help="Show every option.",
+                )
+            )
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The options of daily life, unless all are asked for."""
+        if not self.daily or ctx.meta.get(EVERY_OPTION):
+            super().format_options(ctx, formatter)
+            return
+        params = self.get_params(ctx)
+        shown = [one for one in params if one.name in (*self.daily, "help", "help_all")]
+        records = [record for one in shown if (record := one.get_help_record(ctx)) is not None]
+        options = sum(isinstance(one, click.Option) for one in params)
+        with formatter.section(f"Options ({len(records)} of {options})"):
+            formatter.write_dl(records)
 
     def make_context(
         self,

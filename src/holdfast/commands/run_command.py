@@ -28,13 +28,28 @@ from holdfast.commands.options import (
 )
 from holdfast.engine import runner
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.core.json_value import plain
 from holdfast.harness.plans.manifest import Origin
 from holdfast.harness.plans.plan import OWN, Plan, to_toml
+from holdfast.harness.verdicts.judged import to_table
 from holdfast.planning import own_code, plan_options, prepare
 from holdfast.planning.lazy_holders import with_lazy_holders
 
 MOST_NAME = 80
+DAILY = (
+    "system",
+    "backend",
+    "workload",
+    "nemesis",
+    "resource",
+    "clients",
+    "time",
+    "lease",
+    "seed",
+    "require",
+    "dry_run",
+    "verbose",
+)
+"""Options that `--help` shows."""
 IS_PYTHON = re.compile(r".+\.py:\w+")
 
 
@@ -46,6 +61,7 @@ IS_PYTHON = re.compile(r".+\.py:\w+")
         "holdfast run --system mylock.py:MyLock --resource unfenced",
         "holdfast run plan.toml --seed 7 --dry-run",
     ),
+    daily=DAILY,
 )
 @click.argument("plan_file", required=False, type=click.Path(path_type=Path), metavar="[PLAN.toml]")
 @setting(
@@ -186,7 +202,7 @@ def command(
         origin=Origin(name=named_run(given["label"])),
     )
     if as_json:
-        click.echo(json.dumps(plain(verdicts)))
+        click.echo(json.dumps(to_table(verdicts)))
     return verdicts.exit_code
 
 

@@ -26,10 +26,10 @@ from holdfast.engine import sweep as sweeping
 from holdfast.engine import sweep_progress
 from holdfast.engine.runner import carry_out
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.core.json_value import Json, plain
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.plans.plan import Plan, parse, suggest, to_toml
-from holdfast.harness.verdicts.judged import Judged
+from holdfast.harness.verdicts.judged import Judged, to_table
 from holdfast.planning import prepare
 from holdfast.planning.plan_options import pairs
 from holdfast.reports.text.layout import say
@@ -136,7 +136,7 @@ def command(
     line = again(name, given if not machines else {**given, "hosts": hosts}, options)
     verdicts = carry_out(full, Path(out), line, quiet=as_json, hosts=machines, verbose=verbose)
     if as_json:
-        click.echo(json.dumps(plain(verdicts)))
+        click.echo(json.dumps(to_table(verdicts)))
     else:
         _told(name, verdicts)
     return verdicts.exit_code

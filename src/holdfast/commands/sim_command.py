@@ -295,7 +295,7 @@ def _show(tally: Tally) -> None:
         click.echo(line)
     if tally.limits:
         never = ", ".join(f"{prop} ({n})" for prop, n in sorted(tally.limits.items()))
-        say(f"documented limits: {never}")
+        say(f"LIMIT (violated, never promised): {never}")
     if tally.unexercised():
         say(f"exercised in no seed: {', '.join(tally.unexercised())}")
     say(_speed(tally))
@@ -307,6 +307,7 @@ def _show_search(tally: Tally, mutant: str) -> None:
     for seed in tally.found[:1]:
         say(f"found {mutant} with seed {seed.seed}: {seed.found}")
         click.echo(f"  again: {seed.command}")
+        say("exit code 1: the search found the planted bug; without --mutant 1 is a violation")
     if not tally.found:
         say(f"{mutant} not found in {tally.seeds} seeds: it breaks {row.breaks}")
     others = [

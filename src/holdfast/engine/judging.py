@@ -18,6 +18,7 @@ from holdfast.harness.plans.plan import OWN, suggest
 from holdfast.harness.runs import directory, files, journal
 from holdfast.harness.runs.directory import RunDir
 from holdfast.harness.verdicts.judged import Judged
+from holdfast.harness.verdicts.judged import to_table as table_of
 from holdfast.reports.text.progress import Progress
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def judge_run(run: RunDir, checkers: Sequence[str] = (), in_parts: int = 0) -> J
         verdicts = lens.after(run, manifest, verdicts, bytes(orders) if kept else None)
     try:
         files.write(run.path, directory.ORDERS, bytes(orders))
-        directory.write_json(run.verdicts, plain(verdicts))
+        directory.write_json(run.verdicts, table_of(verdicts))
     except OSError as error:
         _not_stored(run.verdicts, error)
     return verdicts
@@ -99,7 +100,9 @@ def report_run(run: RunDir, verdicts: Judged, to: Path | None = None) -> str:
     path = run.path / "report.html" if to is None else to.resolve()
     table = {**clocks, **to_table(manifest)}
     try:
-        return str(write(path.parent, verdicts, table, plan, recorded, why, name=path.name))
+        simulated = manifest.plan.backend in catalogue.VIRTUAL_TIME
+        given = (verdicts, table, plan, recorded, why)
+        return str(write(path.parent, *given, name=path.name, simulated=simulated))
     except OSError as error:
         _not_stored(path, error)
         return ""

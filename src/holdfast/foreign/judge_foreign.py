@@ -115,6 +115,7 @@ def judge_file(
         raise UsageError(*(f"{path}: {problem}" for problem in error.problems)) from error
     row: VerdictRow = {
         "property": "mutual-exclusion" if model == "lease-mutex" else "linearizability",
+        "state": str(judgement.verdict),
         "verdict": str(judgement.verdict),
         "promised": True,
         "severity": "critical",
@@ -130,6 +131,7 @@ def judge_file(
         "model": model,
         "seed": None,
         "verdict": str(judgement.verdict),
+        "state": str(judgement.verdict),
         "exit_code": EXIT[judgement.verdict],
         "problems": [],
         "verdicts": [row],

@@ -45,13 +45,15 @@ SINGULAR = {
     "scenario": campaigns.SCENARIOS,
     "runs": "seeds",
 }
+MOST_LINES = 25
+"""Lines of the text of a failure."""
 TOLD = 3
 """Problems, and causes of one, that the text of a failure has."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Checked:
-    """A campaign that passed. notes: its documented limits and known issues."""
+    """A campaign that passed. notes: its limits and known issues."""
 
     results: Sequence[Result]
     notes: Sequence[Trouble]
@@ -187,6 +189,8 @@ def _text(troubles: Sequence[Trouble], results: Sequence[Result], folder: Path) 
         lines += ["", *text, *(line for line in commands(trouble) if line not in lines)]
     if more:
         lines += ["", f"{more} more with these causes, or further problems: see the campaign"]
+    if len(lines) > MOST_LINES - 3:
+        lines = [*lines[: MOST_LINES - 4], "...", "further problems: see the campaign"]
     return "\n".join([*lines, "", f"campaign: {folder / 'index.html'}"])
 
 

@@ -66,7 +66,7 @@ def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Ite
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Violations in tests that passed, in the summary, so that documented limits are visible."""
+    """Violations in tests that passed, in the summary, so that limits are visible."""
     lines = [
         f"{report.nodeid}: {text}"
         for report in terminalreporter.stats.get("passed", ())

@@ -13,7 +13,7 @@ from holdfast.harness.core.fault_traits import UNKNOWN
 from holdfast.harness.core.operations import Op
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.plans.plan import Plan
-from holdfast.harness.verdicts.judged import ObservedFault, Shown
+from holdfast.harness.verdicts.judged import Judgement, ObservedFault, Shown
 from holdfast.planning import prepare
 from holdfast.planning.resolve import resolve
 from holdfast.reports.text.formatting import plain
@@ -36,6 +36,7 @@ class Finding:
 
     step   that of its violation: recorded the witness row at its time; NONE: unknown
     shown  with its witnesses; None: a departure
+    cause  number of the cause that it shows, from 1; 0: the first finding of its property
     """
 
     prop: str
@@ -44,6 +45,7 @@ class Finding:
     promised: bool
     step: int
     shown: Shown | None = None
+    cause: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,22 +77,17 @@ class Explanation:
 
 
 def findings(done: Execution) -> list[Finding]:
-    """Every violated property with its first finding, promised ones first; then the departure."""
+    """Every cause with the finding that it is shown by, as every output orders them; then every
+    violated property with its first finding, promised ones first; then the departure."""
+    rows = {row.property: row for row in done.judged.verdicts if row.verdict is Verdict.VIOLATED}
     found = []
-    rows = [row for row in done.judged.verdicts if row.verdict is Verdict.VIOLATED]
-    for row in sorted(rows, key=lambda row: not row.promised):
+    for n, cause in enumerate(done.judged.causes, 1):
+        prop, place = cause.first
+        found.append(_finding(done, rows[prop], rows[prop].findings[place], cause=n))
+    for row in sorted(rows.values(), key=lambda row: not row.promised):
         first = min(row.findings, key=lambda one: one.t_ns, default=None)
         if first is not None:
-            found.append(
-                Finding(
-                    prop=row.property,
-                    kind=first.kind,
-                    sentence=first.sentence,
-                    promised=row.promised,
-                    step=_step(done, first),
-                    shown=first,
-                )
-            )
+            found.append(_finding(done, row, first))
     if done.departure is not None:
         found.append(
             Finding(
@@ -102,6 +99,18 @@ def findings(done: Execution) -> list[Finding]:
             )
         )
     return found
+
+
+def _finding(done: Execution, row: Judgement, shown: Shown, cause: int = 0) -> Finding:
+    return Finding(
+        prop=row.property,
+        kind=shown.kind,
+        sentence=shown.sentence,
+        promised=row.promised,
+        step=_step(done, shown),
+        shown=shown,
+        cause=cause,
+    )
 
 
 def _step(done: Execution, shown: Shown) -> int:

@@ -1,0 +1,71 @@
+"""How often each failure could have been seen, and which questions a run left open."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from holdfast.reports.run import coverage_table
+from tests.reports import rendered as html
+from tests.reports import specimens
+from tests.reports.pieces import MANIFEST, PLAN
+
+
+def seen(count: int, what: str, *, staged: bool = True) -> dict[str, Any]:
+    """One row of opportunities."""
+    return {"row": what, "count": count, "sentence": what, "staged": staged}
+
+
+def under(word: str, *rows: dict[str, Any], asked: bool = True) -> dict[str, Any]:
+    """The verdict under one kind of fault."""
+    return {"verdict": word, "asked": asked, "promised": True, "opportunities": rows}
+
+
+def run() -> dict[str, Any]:
+    """Four properties that hold, two of them with rows of opportunities."""
+    made = specimens.clean()
+    rows = {row["property"]: row for row in made["verdicts"]}
+    rows["mutual-exclusion"]["under"] = {
+        "pause": under("HOLDS", seen(40, "a pause"), seen(0, "not staged", staged=False)),
+        "kill": under("HOLDS", seen(3, "a kill"), seen(12, "another kill")),
+        "partition": under("HOLDS", seen(1, "not asked for"), asked=False),
+    }
+    rows["no-stale-write"]["under"] = {"pause": under("HOLDS", seen(17, "a late write"))}
+    rows["token-order"] |= {"exercised": {"grants after another client's": 200}, "under": {}}
+    made["verdicts"] = [rows[p] for p in ("mutual-exclusion", "no-stale-write", "token-order")]
+    return made
+
+
+def test_a_property_that_held_shows_the_fewest_opportunities_that_it_needed() -> None:
+    tried = coverage_table.tried(html.read(run()))
+    assert [(row.prop, row.count, row.under, row.what) for row in tried] == [
+        ("token-order", 200, "", "grants after another client's"),
+        ("no-stale-write", 17, "pause", "a late write"),
+        ("mutual-exclusion", 3, "kill", "a kill"),
+    ]
+    assert [row.few for row in tried] == [False, False, True]
+    assert [row.share for row in tried] == sorted((row.share for row in tried), reverse=True)
+    text = re.sub(r"<[^>]+>|\s+", " ", html.render(run(), MANIFEST, PLAN))
+    assert "under kill: a kill" in re.sub(" +", " ", text)
+
+
+def test_a_question_is_a_property_under_a_planned_kind_of_fault() -> None:
+    made = run()
+    made["verdicts"][0]["under"]["kill"]["verdict"] = "UNKNOWN"
+    made["verdicts"][0]["verdict"] = "UNKNOWN"
+    made |= {"verdict": "UNKNOWN", "exit_code": 3, "remedy": "holdfast run --time 60s"}
+    judged = html.read(made)
+    assert coverage_table.kinds(judged) == ["pause", "kill"]
+    assert coverage_table.questions(judged) == (1, 3)
+    assert [row.cells for row in coverage_table.asked(judged)] == [
+        ("holds", "unknown"),
+        ("holds", "none"),
+        ("none", "none"),
+    ]
+    text = html.render(made, MANIFEST, PLAN)
+    assert "No answer: 1 of 3 questions could not have failed in this run." in text
+    assert text.count(">holdfast</span>") == 2  # the run's own command, and the one that answers
+
+
+def test_without_a_fault_each_property_is_one_question() -> None:
+    assert coverage_table.questions(html.read(specimens.unknown())) == (2, 3)
