@@ -73,6 +73,49 @@ def test_every_situation_comes_once_before_any_comes_twice() -> None:
     assert {"8.0.0", "7.0.0"} <= {release for _, release, _ in runs}
 
 
+OWN = """
+class Mine:
+    bound = "session"
+
+    def __init__(self, servers, options):
+        self.held = {}
+
+    def acquire(self, lock, owner, lease_s):
+        return self.held.setdefault(lock, owner) == owner
+
+    def release(self, lock, owner):
+        return self.held.pop(lock, None) == owner
+"""
+
+
+def test_a_lock_of_the_user_is_hunted_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text(OWN)
+    Path("lock.toml").write_text('[system]\nclient = "{python} -c pass"\n')
+    mine = of("mine.py:Mine")
+    assert mine.own and mine.python and mine.variants[0].bound == "session"
+    plans = [plan for _, _, plan in first(mine, 80)]
+    assert {plan.system for plan in plans} == {"mine.py:Mine"}
+    assert not any("library" in plan.options for plan in plans)
+    assert of("mine.py:Mine", system="redis").variants[0].system == "mine.py:Mine@redis"
+    table_lock = of("lock.toml")
+    assert table_lock.own and not table_lock.python
+    assert "forked-holder" not in {name for name, _, _ in first(table_lock, 80)}
+
+
+@pytest.mark.slow
+def test_a_hunt_finds_that_a_lock_of_the_user_excludes_no_other_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text(OWN)
+    ran = holdfast(capsys, "hunt", "mine.py:Mine", "--budget", "60s", "--runs", "1", "--seed", "1")
+    assert ran.code == 1
+    assert "mutual-exclusion" in ran.out and "releases" not in ran.err.splitlines()[0]
+
+
 def test_a_situation_comes_only_where_it_makes_sense() -> None:
     blocking = {name for name, _, _ in first(of("redlock-py"), 80)}
     assert "forked-holder" in blocking and "cancelled-acquires" not in blocking

@@ -53,9 +53,10 @@ def _tell(line: str) -> None:
         "holdfast hunt redis --budget 10m",
         "holdfast hunt redis==7.1.0 --releases 20 --json",
         "holdfast hunt npm:redlock@5 --budget 30m -j 4",
+        "holdfast hunt mylock.py:MyLock --system redis",
     ),
 )
-@click.argument("package", metavar="PACKAGE[==VERSION]", shell_complete=_packages)
+@click.argument("package", metavar="PACKAGE[==VERSION]|FILE", shell_complete=_packages)
 @budget_option("Time limit for everything.")
 @click.option(
     "--releases",
@@ -81,10 +82,11 @@ def command(
     out: str,
     as_json: bool,
 ) -> int:
-    """Search a published lock library for violations, on real servers of this machine.
+    """Search a lock library, or your own lock, for violations, on real servers of this machine.
 
     Runs generic situations (lost replies, cancelled calls, a paused or partitioned holder, ...)
     with every way of using the library, against its newest release and now and then an older one.
+    A lock of your own (FILE.py:CLASS, FILE.toml) is used as it is.
     Then repeats what it found, looks for the first and last bad release, and shrinks the plans.
     Every run is an ordinary run directory.
 
@@ -98,8 +100,8 @@ def command(
     hunted = Hunted(
         subject=found, seed=chosen, budget_ns=budget, situations=situations, left_out=left_out
     )
-    listed = ", ".join(found.releases)
-    click.echo(f"hunt {found.library(found.release)}, seed {chosen}; releases: {listed}", err=True)
+    listed = "" if found.own else f"; releases: {', '.join(found.releases)}"
+    click.echo(f"hunt {found.library(found.release)}, seed {chosen}{listed}", err=True)
     try:
         with campaign_runner.executor("", cores) as (pool, _):
             _carry_out(hunted, Path(out), pool, cores, runs or 0)

@@ -96,7 +96,7 @@ class Agenda:
     def _trial(self, name: str, variant: Variant, release: str, turn: int) -> Trial:
         self._number += 1
         rng = seeds.stream(self._seed, "hunt", "run", self._number)
-        options = {"library": self._subject.library(release), **variant.given()}
+        options = {**self._subject.options(release), **variant.given()}
         plan = self._situations[name].plan(rng, variant.system, options)
         return Trial(
             number=self._number,
@@ -122,7 +122,7 @@ def runnable(
         variant = next(suits, None)
         if variant is None:
             continue
-        options = {"library": subject.library(subject.release), **variant.given()}
+        options = {**subject.options(subject.release), **variant.given()}
         try:
             complete(situation.plan(seeds.stream(0, "hunt", name), variant.system, options))
         except UsageError as error:

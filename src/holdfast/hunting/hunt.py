@@ -247,6 +247,9 @@ class Hunt:
         if not found.first.prop:
             found.unbisected = "no property is violated"
             return
+        if subject.own:
+            found.unbisected = "a lock of your own has no releases"
+            return
         search = releases.bisect(subject.releases, found.first.release)
         try:
             name = next(search)

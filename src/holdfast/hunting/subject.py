@@ -7,18 +7,23 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from holdfast.catalogue import user_system
 from holdfast.clusters.libraries.rows import LIBRARIES, LibraryRow
 from holdfast.clusters.programs import npm
 from holdfast.clusters.programs.rows import PROGRAMS, ProgramRow, named, pinned
 from holdfast.clusters.programs.system import is_program
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.plans.plan import suggest
+from holdfast.harness.core.loading import load
+from holdfast.harness.core.ports import System
+from holdfast.harness.plans.plan import OWN, suggest
 from holdfast.hunting import releases
 from holdfast.hunting.situations import COROUTINES, PYTHON, TRY, Situation
 
 LONGEST_OWN_WAIT_MS = "12000"
 """Longer than the wait that `with` has by itself in the libraries whose `with` takes none."""
 WITH = ("way", "with")
+UNRELEASED = "as it is"
+"""The only release of a lock of the user."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,10 +81,23 @@ class Subject:
     @property
     def python(self) -> bool:
         """Whether it is a Python library, which runs in the client's own process."""
+        if self.own:
+            return ".toml" not in self.package
         return not is_program(self.package)
 
+    @property
+    def own(self) -> bool:
+        """Whether it is a lock of the user, which has no releases."""
+        return OWN.fullmatch(self.package) is not None
+
+    def options(self, release: str) -> dict[str, str]:
+        """The options that choose a release."""
+        return {} if self.own else {"library": self.library(release)}
+
     def library(self, release: str) -> str:
-        """A release as the option `library` names it."""
+        """A release as the option `library` names it; the lock of the user by its name."""
+        if self.own:
+            return self.package
         return f"{self.package}{'==' if self.python else '@'}{release}"
 
 
@@ -94,11 +112,14 @@ def read(
     count: int,
     published: Callable[[str], Sequence[str]] | None = None,
 ) -> Subject:
-    """The library of a name, as in redis, redis==8.1.0 or npm:redlock@5. UsageError.
+    """The library of a name, as in redis, redis==8.1.0 or npm:redlock@5, or a lock of the user:
+    mylock.py:MyLock, mylock.toml. UsageError.
 
     system      only this one of its systems; count: number of releases
     published   lists the releases of a package, newest first; None: its package manager
     """
+    if OWN.fullmatch(text):
+        return _own(text, system)
     package, wanted = named(text) if is_program(text) else _python(text)
     if package not in known():
         raise UsageError(suggest(package, known(), "package"))
@@ -124,6 +145,21 @@ def read(
         fallback=row.version,
         releases=chosen,
         variants=[one for place in rows for one in _variants(place, rows[place])],
+    )
+
+
+def _own(text: str, servers: str | None) -> Subject:
+    """A lock of the user. servers: the built-in system whose servers it uses, None: its own."""
+    name = text if servers is None else f"{text}@{servers}"
+    made: System = load(user_system.row(name).entry)
+    bound = made.promises({}).bound
+    return Subject(
+        package=name,
+        release=UNRELEASED,
+        asked=True,
+        fallback=UNRELEASED,
+        releases=(UNRELEASED,),
+        variants=[Variant(system=name, bound=bound, options={})],
     )
 
 

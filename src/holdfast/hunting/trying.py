@@ -37,7 +37,7 @@ def usable(subject: Subject, tell: Callable[[str], None]) -> Subject:
     candidates = [subject.release] if subject.asked else [*older[:NEWEST], subject.fallback]
     problem: UsageError | None = None
     for release in dict.fromkeys(candidates):
-        plan = Plan(system=system, options={"library": subject.library(release)})
+        plan = Plan(system=system, options=subject.options(release))
         try:
             packages.fetch(resolve(plan))
         except UsageError as error:
