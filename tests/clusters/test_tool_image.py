@@ -60,8 +60,8 @@ def in_image(
 
 def test_it_runs_judges_and_reports_without_any_privilege(image: str, tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
-    words = ("run", "--backend", "sim", "--system", "majority", "--nemesis", "kill:target=leader")
-    words += ("--time", "4s", "--lease", "1s", "--seed", "7")
+    words = ["run", "--backend", "sim", "--system", "majority", "--nemesis", "kill:target=leader"]
+    words += ["--time", "4s", "--lease", "1s", "--seed", "7"]
     done = in_image(image, *words, volume=tmp_path)
     assert done.returncode == 1 and "VIOLATED" in done.stdout, done.stdout + done.stderr
     (report,) = tmp_path.glob(".holdfast/runs/2*/report.html")
