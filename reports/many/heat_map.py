@@ -187,6 +187,22 @@ def _times(square: Square) -> str:
     return f"{square.violated:,} of {count(square.judged, 'run')}"
 
 
+def texts(view: View) -> list[list[str]]:
+    """A map as rows of plain text: the faults, then each system with its cells."""
+    rows = [["lock", *view.faults]]
+    for system, row in view.rows.items():
+        cells = [row.get(fault) for fault in view.faults]
+        rows.append([system, *(_text(cell, dense=view.dense) if cell else "" for cell in cells)])
+    return rows
+
+
+def _text(cell: Cell, *, dense: bool) -> str:
+    if dense:
+        return f"{SIGNS[cell.state]} {cell.number}"
+    says = f": {cell.says}" if cell.says else ""
+    return f"{SIGNS[cell.state]} {cell.word}{says}, {cell.note}"
+
+
 def html(faults: Sequence[str], rows: Mapping[str, Mapping[str, tuple[str, str]]]) -> list[str]:
     """A dense map for a page in Markdown, one line. rows: system -> fault -> state and number."""
     key = "; ".join(f"{SIGNS[state]} {word}: {KEY[state]}" for state, word in WORDS.items())

@@ -213,9 +213,18 @@ def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
-def step_summary(troubles: Sequence[Trouble], results: Sequence[Result]) -> str:
-    """Markdown for a step's summary, at most as long as GitHub accepts."""
+def step_summary(
+    troubles: Sequence[Trouble], results: Sequence[Result], heat_map: Sequence[Sequence[str]] = ()
+) -> str:
+    """Markdown for a step's summary, at most as long as GitHub accepts.
+
+    heat_map: rows of text, the first one its heading
+    """
     lines = [f"## Holdfast: {headline(troubles, results)}", ""]
+    for number, row in enumerate(heat_map):
+        lines.append(f"| {' | '.join(map(_cell, row))} |")
+        lines += ["| --- |" + " --- |" * (len(row) - 1)] if number == 0 else []
+    lines += [""] if heat_map else []
     if troubles:
         lines += ["| what | where | property | why |", "| --- | --- | --- | --- |"]
         for one in troubles:

@@ -51,9 +51,26 @@ class Repository:
         self._bin.mkdir()
         self.folder.mkdir()
         for name, words in SHIMS.items():
-            shim = self._bin / name
-            shim.write_text(f'#!/bin/sh\nexec {sys.executable} {words} "$@"\n')
-            shim.chmod(0o755)
+            self.shim(name, f'exec {sys.executable} {words} "$@"')
+
+    def shim(self, name: str, script: str) -> None:
+        """A command of this name."""
+        path = self._bin / name
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+
+    def environ(self) -> dict[str, str]:
+        """The environment of a CI's job."""
+        # Autoload would find an installed Holdfast a second time, beside the one under test.
+        environment = {
+            **os.environ,
+            "CI": "true",
+            "PATH": f"{self._bin}{os.pathsep}{os.environ['PATH']}",
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+            "GITHUB_STEP_SUMMARY": str(self.folder / "summary.md"),
+        }
+        environment.pop("PYTEST_ADDOPTS", None)
+        return environment
 
     def write(self, name: str, text: str) -> None:
         """A file of the author's."""
@@ -69,19 +86,10 @@ class Repository:
 
     def run(self, command: str) -> Ran:
         """Carry a command line out as a CI would: by a shell, in the repository."""
-        # Autoload would find an installed Holdfast a second time, beside the one under test.
-        environment = {
-            **os.environ,
-            "CI": "true",
-            "PATH": f"{self._bin}{os.pathsep}{os.environ['PATH']}",
-            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-            "GITHUB_STEP_SUMMARY": str(self.folder / "summary.md"),
-        }
-        environment.pop("PYTEST_ADDOPTS", None)
         done = subprocess.run(
             ["sh", "-e", "-c", command],
             cwd=self.folder,
-            env=environment,
+            env=self.environ(),
             capture_output=True,
             text=True,
             timeout=WITHIN_S,

@@ -141,7 +141,9 @@ def test_gate_junit_and_pytest_say_what_the_campaign_says(
     failure = _text(troubles, results, tmp_path)
     for one in left_unknown(found)[:3]:
         assert one["cause"] in failure and one["command"] in failure
-    shown = holdfast(capsys, "campaign", next(tmp_path.glob("*.toml")), "-j", 1, "--out", "again")
+    shown = holdfast(
+        capsys, "campaign", next(tmp_path.glob("*.toml")), "-j", 1, "-v", "--out", "again"
+    )
     words = " ".join(shown.out.split())  # lines are broken where they are full
     assert all(one["cause"] in words.lower() for one in left_unknown(found))
     assert "to exercise it: holdfast run" in words

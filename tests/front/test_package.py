@@ -263,7 +263,7 @@ def test_what_is_not_promised_needs_a_fault_of_its_shape(
     words |= {"property": "mutual-exclusion", "promised": False}
     found_ones = observed.candidates(*found(kinds=kinds, **words))
     assert [one.name for one in found_ones] == shapes
-    with pytest.raises(UsageError, match="no shape of script suits mutual-exclusion"):
+    with pytest.raises(UsageError, match="no script template shows mutual-exclusion"):
         observed.candidates(*found(kinds=[], **words))
 
 
@@ -271,8 +271,8 @@ def test_what_is_not_promised_needs_a_fault_of_its_shape(
     ("kinds", "options", "why"),
     [
         (["failpoint"], ASYNCIO, "a thread of the server has to be held at a function"),
-        (["pause"], ASYNCIO, "no shape of script suits orphan-freedom of redis==8.1.0 under pause"),
-        ([], {}, "no shape of script suits orphan-freedom of redis-server without faults"),
+        (["pause"], ASYNCIO, "no script template shows orphan-freedom of redis==8.1.0 under pause"),
+        ([], {}, "no script template shows orphan-freedom of redis-server without faults"),
         ([], {"library": "deb:x"}, "is no known package"),
         ([], {"library": "redis==8 --index-url=x"}, "is no package and version"),
         ([], {"library": "npm:redlock@5; rm"}, "is no known package and version"),
@@ -288,7 +288,7 @@ def test_what_no_script_can_show_is_refused_with_the_reason(
 
 def test_a_system_without_shapes_is_refused() -> None:
     case = found(system="memcached", options={}, kinds=[], property="orphan-freedom")
-    with pytest.raises(UsageError, match="there is no shape of script for them"):
+    with pytest.raises(UsageError, match="there is no script template for them"):
         observed.candidates(*case)
 
 

@@ -13,6 +13,7 @@ import msgspec
 
 from holdfast.commands.options import Command, Whole, span
 from holdfast.engine import campaign_progress, campaign_runner, shrinker
+from holdfast.harness.campaigns.results import read as read_result
 from holdfast.harness.campaigns.spec import Campaign, read
 from holdfast.harness.campaigns.summary import CellRow, Failure, Summary
 from holdfast.harness.core import toml
@@ -20,7 +21,8 @@ from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.verdicts.left_unknown import EXERCISE, LeftUnknown
 from holdfast.planning import prepare
-from holdfast.reports.many.campaign import bound, headline
+from holdfast.reports.many.campaign import bound, headline, open_questions
+from holdfast.reports.many.worst_first import failures
 from holdfast.reports.text.formatting import count, plain
 from holdfast.reports.text.layout import aligned, say, width
 from holdfast.scenarios import staging
@@ -49,6 +51,7 @@ from holdfast.scenarios import staging
 )
 @click.option("--time", "each", metavar="DURATION", callback=span, help="Duration of every run.")
 @click.option("--dry-run", is_flag=True, help="Print the runs, and stop.")
+@click.option("-v", "--verbose", is_flag=True, help="Print every cell and what it left unknown.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object.")
 def command(
     file: Path,
@@ -59,6 +62,7 @@ def command(
     shrink: int | None,
     each: int | None,
     dry_run: bool,
+    verbose: bool,
     as_json: bool,
 ) -> int:
     """Run all combinations that FILE.toml lists: systems, workloads, nemeses, scenarios, seeds.
@@ -85,7 +89,7 @@ def command(
     if as_json:
         click.echo(json.dumps(found))
     else:
-        _show(found, folder)
+        _show(found, folder, verbose=verbose)
     failure = found["first_failure"]
     broken_off = 0
     if shrink and failure is not None:
@@ -138,7 +142,39 @@ def _show_unknown(cell: CellRow) -> None:
         click.echo(f"  {EXERCISE}: {plain(command, 1200)}")
 
 
-def _show(told: Summary, folder: Path) -> None:
+def _show(told: Summary, folder: Path, *, verbose: bool) -> None:
+    """Each failure once, the worst first; verbose: each cell, and what it left unknown, too."""
+    results = [read_result(row, row["key"]) for row in told["results"]]
+    rows = []
+    for one in failures(results):
+        shown = f"{len(one.runs)} of {count(one.of, 'run')}"
+        rows.append((one.word, f"{one.system}: {one.title}", shown, ", ".join(one.faults)))
+    if left := open_questions(told):
+        says = (
+            f"{count(left, 'question')} could not have failed{'' if verbose else '; -v lists them'}"
+        )
+        rows.append(("UNKNOWN", says, "", ""))
+    for line in aligned(_cells(told) if verbose else [], width()):
+        click.echo(line)
+    for line in aligned(rows, width()):
+        click.echo(line)
+    failure = told["first_failure"]
+    if failure is not None:
+        say(f"first failure: {failure['property']}: {plain(failure['sentence'], 600)}")
+        for again in failure["commands"]:
+            click.echo(f"  again: {again}")
+    for cell in told["cells"] if verbose else ():
+        _show_unknown(cell)
+    lost = next((row for row in told["results"] if row["exit_code"] == 4 and row["problems"]), None)
+    if lost is not None:
+        say(f"not executed: {plain(lost['key'], 200)}: {plain(lost['problems'][0], 600)}")
+    say(f"{headline(told)}: {bound(told)}")
+    click.echo(f"index   {folder / 'index.html'}")
+    click.echo(f"matrix  {folder / 'matrix.html'}")
+
+
+def _cells(told: Summary) -> list[tuple[str, str, str]]:
+    """A row per cell: its state, and what it broke, as words."""
     rows = []
     for cell in told["cells"]:
         parts = [f"{n} of {cell['runs']} broke {prop}" for prop, n in cell["broken"].items()]
@@ -147,17 +183,5 @@ def _show(told: Summary, folder: Path) -> None:
         parts += [f"not exercised: {unseen}"] if unseen else []
         parts += [f"{cell['failed']} could not be executed"] if cell["failed"] else []
         parts += [f"{cell['incomplete']} incomplete"] if cell["incomplete"] else []
-        word = cell["word"]
-        rows.append((cell["cell"], word, "; ".join([count(cell["runs"], "run"), *parts])))
-    for line in aligned(rows, width()):
-        click.echo(line)
-    failure = told["first_failure"]
-    if failure is not None:
-        say(f"first failure: {failure['property']}: {plain(failure['sentence'], 600)}")
-        for again in failure["commands"]:
-            click.echo(f"  again: {again}")
-    for cell in told["cells"]:
-        _show_unknown(cell)
-    say(f"{headline(told)}: {bound(told)}")
-    click.echo(f"index   {folder / 'index.html'}")
-    click.echo(f"matrix  {folder / 'matrix.html'}")
+        rows.append((cell["cell"], cell["word"], "; ".join([count(cell["runs"], "run"), *parts])))
+    return rows

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from holdfast.catalogue import VIRTUAL_TIME
 from holdfast.commands.options import Command, paths_argument
 from holdfast.engine.result_collection import gather
 from holdfast.harness.campaigns import baseline as baselines
@@ -126,6 +127,15 @@ def _update(
     click.echo(f"baseline written: {path}")
 
 
+def _map(results: Sequence[Result]) -> list[list[str]]:
+    """The heat map of the runs, as text."""
+    from holdfast.reports.many import heat_map
+    from holdfast.reports.many.matrix import matrix
+
+    view = heat_map.views(matrix(results, VIRTUAL_TIME), lambda result: "")[0]
+    return heat_map.texts(view) if view.rows else []
+
+
 def _write(
     troubles: Sequence[Trouble],
     results: Sequence[Result],
@@ -144,7 +154,7 @@ def _write(
         summary = os.environ.get("GITHUB_STEP_SUMMARY")
         if github and summary:
             with Path(summary).open("a") as file:
-                file.write(pages.step_summary(troubles, results))
+                file.write(pages.step_summary(troubles, results, _map(results)))
     except OSError as error:
         raise UsageError(f"{error.filename}: cannot be written: {error.strerror}") from error
     if github:

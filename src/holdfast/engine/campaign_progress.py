@@ -21,7 +21,7 @@ from holdfast.reports.many.campaign import index
 from holdfast.reports.many.matrix import matrix
 from holdfast.reports.many.page_frame import write
 from holdfast.reports.many.worst_first import failures
-from holdfast.reports.text.formatting import plain
+from holdfast.reports.text.formatting import count, plain
 from holdfast.reports.text.progress import Progress
 
 
@@ -186,7 +186,7 @@ class Shown:
     def start(self, name: str, folder: Path, left: int) -> None:
         """Print what will be run."""
         earlier = f", {len(self._done)} already done" if self._done else ""
-        self._far.say(f"campaign {name}: {left} of {self._of} runs{earlier}; in {folder}")
+        self._far.say(f"campaign {name}: {count(left, 'run')} to execute{earlier}; in {folder}")
         self._update()
 
     def more(self, runs: int) -> None:

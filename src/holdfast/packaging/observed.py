@@ -104,6 +104,10 @@ def library_of(manifest: Manifest) -> Library:
     )  # fmt: skip
 
 
+HAND_ON = "hand on the run directory instead: holdfast replay repeats it"
+"""What to do where there is no script."""
+
+
 def _of_debian(system: str, wanted: str) -> Library:
     """A library of Debian's packages, as it is installed."""
     row = PROGRAMS.get((system, wanted))
@@ -123,7 +127,7 @@ def _of_system(system: str, options: Mapping[str, str]) -> Library:
     if row is None:
         raise UsageError(
             f"not packaged: the run tests the servers of {system} through Holdfast's own client,"
-            " and there is no shape of script for them"
+            f" and there is no script template for them; {HAND_ON}"
         )
     release = options.get("version", "installed")
     if row.programs and release != "installed":
@@ -202,13 +206,14 @@ def _kinds(judged: Judged) -> frozenset[str]:
 
 def _why_not(library: Library, broken: Sequence[Judgement], kinds: frozenset[str]) -> str:
     for kind in sorted(kinds & IMPOSSIBLE.keys()):
-        return f"not packaged: {IMPOSSIBLE[kind]}, and no shape of script for that suits the run"
+        why = f"{IMPOSSIBLE[kind]}, and no script template does that otherwise"
+        return f"not packaged: {why}; {HAND_ON}"
     properties = ", ".join(one.property for one in broken)
     under = f" under {', '.join(sorted(kinds))}" if kinds else " without faults"
     known = ", ".join(name for name, shape in SHAPES.items() if library.name in shape.libraries)
     return (
-        f"not packaged: no shape of script suits {properties} of {library.package}{under}, used as"
-        f" in this run; shapes for this library: {known or 'none'}"
+        f"not packaged: no script template shows {properties} of {library.package}{under}, used as"
+        f" in this run; templates for this library: {known or 'none'}; {HAND_ON}"
     )
 
 
