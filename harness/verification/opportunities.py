@@ -92,17 +92,24 @@ class Opportunities:
     def _check_owner(self, kind: str, entry: Told) -> None:
         """The same of a row about former owners."""
         pattern, told = owner_opportunities.PATTERNS[str(entry["row"])], entry["witnesses"]
-        if set(told) != set(pattern.roles):
-            raise Refused(f"its witnesses are not {' and '.join(pattern.roles)}")
-        owner, shows = self._row("owner", told["owner"]), self._any(told[pattern.roles[1]])
+        roles = [role for role in (*pattern.roles, pattern.other) if role]
+        if set(told) != set(roles):
+            raise Refused(f"its witnesses are not {' and '.join(roles)}")
+        owner = self._row(pattern.roles[0], told[pattern.roles[0]])
+        shows = self._any(told[pattern.roles[1]])
         windows = [w for w in self.run.windows if w.id == entry["fault"] and w.do == kind]
         if not windows or not windows[0].effective:
             raise Refused(f"{entry['fault']} is no {kind} that took effect")
         if self._owners is None:
             self._owners = owner_opportunities.Owners(self.conditions)
+        lost = ""
+        if pattern.other:
+            other = self._row(pattern.other, told[pattern.other])
+            lost = self._owners.lost_to(owner, other, shows)
         for why in (
             pattern.shows(self._owners, owner, shows),
-            self._owners.near(owner, shows, windows[0]),
+            pattern.near(self._owners, owner, shows, windows[0]),
+            lost,
         ):
             if why:
                 raise Refused(why)

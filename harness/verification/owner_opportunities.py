@@ -19,10 +19,16 @@ SERVED = OPS["served-write"], OPS["served-read"]
 
 
 class OwnerPattern(NamedTuple):
-    """What a row is: the roles of its two rows, and the pattern."""
+    """What a row is: the roles of its two rows, and the pattern.
+
+    other   role of a third row, the grant to another, "" for none
+    near    whether a fault may have contributed
+    """
 
     roles: tuple[str, str]
     shows: Callable[[Owners, Row, Row], str]
+    other: str = ""
+    near: Callable[[Owners, Row, Row, Window], str] = lambda *of: Owners.near(*of)
 
 
 class Owners:
@@ -111,6 +117,42 @@ class Owners:
         in_time = self.rows.t_ret[seen] < run.end(owner.at)
         return "" if in_time else "the other was granted it when the owner had given up"
 
+    def regained(self, hold: Row, renewal: Row) -> str:
+        """A renewal of a lost lock was answered while no other client can have held it."""
+        rows, run = self.rows, self.run
+        if run.promises["bound"] != "lease" or run.believed(hold.at)["renew_proves"]:
+            return "a renewal of its lock proves that it was never lost, or it has no lease"
+        if renewal.f != RENEW or renewal.status not in (OK, NOT_OWNER):
+            return "its renewal is another call, or was not answered"
+        if rows.strings[hold.key].startswith("/"):
+            return "its lock is one of a tree"
+        if renewal.attempt != hold.attempt or hold.status != OK:
+            return "its renewal is of another attempt, or its hold was not granted"
+        if run.end(hold.at) < renewal.t_inv:
+            return "its hold had ended before its renewal"
+        from_ns, to_ns = renewal.t_inv - run.slack_ns, renewal.t_ret + run.slack_ns
+        for at in run.asks().get(hold.key, ()):
+            over_ns = run.possible_end(at)
+            if at != hold.at and rows.t_inv[at] <= to_ns and over_ns >= 0 and over_ns >= from_ns:
+                return "another may have held the lock at its renewal"
+        return ""
+
+    def lost_to(self, hold: Row, other: Row, renewal: Row) -> str:
+        """Another client was certainly granted the lock after it, before a renewal."""
+        known, seen = self.run.known(hold.at), self.run.known(other.at)
+        if seen < 0 or not self.rows.t_ret[seen] + self.run.slack_ns < renewal.t_inv:
+            return "its other grant was not known before its renewal"
+        return "" if self._newer(other, hold, known, seen) else "its other grant is no later one"
+
+    def kept_away(self, hold: Row, renewal: Row, fault: Window) -> str:
+        """A fault of the owner was over by its renewal, which came after its first lease."""
+        run = self.run
+        if hold.t_ret + run.longest(hold.res) + run.slack_ns >= renewal.t_inv:
+            return "its first lease was not over at its renewal"
+        struck = self.rows.nodes.get(hold.process, "") in fault.nodes
+        between = hold.t_inv < fault.to_ns <= renewal.t_inv
+        return "" if struck and between else "the fault did not keep its owner away"
+
 
 ASKS = OPS["acquire"], OPS["try"], OPS["probe"]
 PATTERNS: Mapping[str, OwnerPattern] = {
@@ -119,5 +161,8 @@ PATTERNS: Mapping[str, OwnerPattern] = {
     "no-stale-write/unchecked-token/any": OwnerPattern(("owner", "request"), Owners.stale),
     "no-expired-write/unchecked-end/any": OwnerPattern(("owner", "request"), Owners.expired),
     "loss-notice/no-notice/any": OwnerPattern(("owner", "shows"), Owners.lost),
+    "loss-notice/silent-reacquire/clients": OwnerPattern(
+        ("hold", "renewal"), Owners.regained, "other", Owners.kept_away
+    ),
 }
 """The rows about former owners, by their ids."""

@@ -1,5 +1,6 @@
 """`holdfast` and `python -m holdfast`: loads the command line, and has a word for ^C meanwhile."""
 
+import signal
 import sys
 
 if __name__ == "__main__" and not sys.flags.safe_path:
@@ -16,7 +17,11 @@ def main() -> object:
     except KeyboardInterrupt:
         sys.stderr.write("holdfast: interrupted; the same command starts again\n")
         sys.exit(130)
-    return commands.main()
+    try:
+        return commands.main()
+    finally:
+        # All is said: a ^C from here on must neither add a word nor change the exit code.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 if __name__ == "__main__":

@@ -49,6 +49,13 @@ sys.meta_path.insert(0, Interrupts())
 sys.argv[:] = ["holdfast", "run", "--time", "{time}"]
 {start}
 """
+DONE = """
+import atexit, os, runpy, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+atexit.register(os.kill, os.getpid(), signal.SIGINT)
+sys.argv[:] = ["holdfast", "list", "nemeses"]
+{start}
+"""
 STARTS = {
     "module": 'sys.path.insert(0, ""); runpy.run_module("holdfast", run_name="__main__")',
     "script": "from holdfast.__main__ import main; main()",
@@ -101,6 +108,9 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
         )
         assert done.returncode in ((1,) if name == "failing" else (0, 3)), done.stdout + done.stderr
         (folder / name).symlink_to((folder / f"runs-{name}" / "latest").resolve())
+    explain = [sys.executable, "-m", "holdfast", *COMMANDS["explain"]]
+    whole = subprocess.run(explain, cwd=folder, env=environ(folder), capture_output=True, text=True)
+    (folder / "explained").write_text(whole.stdout + whole.stderr)
     return folder
 
 
@@ -137,13 +147,24 @@ def test_an_interrupt_is_one_line(here: Path, command: str, moment: int) -> None
         process.kill()
         process.communicate()
     assert not [word for word in ("ignored", "Traceback", "coroutine") if word in output], output
-    if not ended:
+    if process.returncode == 0 and command == "explain":
+        # It had answered before the signal came, and Python was ending.
+        assert output == (here / "explained").read_text()
+    elif not ended:
         # Python ends itself by the signal if it came inside exec(), as of a dataclass: to a shell
         # that is 130 too.
         assert process.returncode in (130, -signal.SIGINT), output
         lines = [line.removeprefix("holdfast: ") for line in output.splitlines()]
         said = [line for line in lines if line.startswith(LINES) or "; interrupted: " in line]
         assert len(said) == 1, output
+
+
+@pytest.mark.parametrize("start", STARTS)
+def test_an_interrupt_after_the_answer_changes_nothing(start: str) -> None:
+    text = DONE.format(start=STARTS[start])
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "pause" in done.stdout
 
 
 @pytest.mark.parametrize("start", STARTS)

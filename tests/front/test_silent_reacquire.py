@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import holdfast as hf
-from holdfast.harness.verification.verify import verify_run
+from holdfast.harness.verification.opportunities import Opportunities, witnessed
+from holdfast.harness.verification.verify import Outcome, verify_run
 
 LOCK = '''
 HOLDS = {}
@@ -113,3 +117,50 @@ def test_one_that_refuses_holds_where_it_could_have_taken_the_lock_again(tmp_pat
         assert run.verdicts["loss-notice"] == hf.Verdict.HOLDS and not kinds(run)
         seen = {one.row: one.count for one in run.opportunities["loss-notice"]["pause"]}
         assert seen[ROW] > 0, seed
+
+
+@pytest.mark.parametrize("renew", [RENEW, SERVER], ids=["refuses", "takes"])
+def test_the_second_program_accepts_the_opportunity_and_no_damaged_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, renew: str
+) -> None:
+    run = paused(tmp_path, renew, NOTICE, 4)
+    assert run.path is not None
+    kept = json.loads((run.path / "verdicts.json").read_text())
+    every = [(f, dict(e)) for row in kept["verdicts"] for f, e in witnessed(row)]
+    ((fault, entry),) = [(f, e) for f, e in every if e["row"] == ROW]
+    places, outcome = asked_again(run.path, monkeypatch)
+    assert outcome.refused == [] and outcome.unruled == ()
+    assert outcome.opportunities == len(every)
+    assert places.wrong(fault, entry) == ""
+    roles = entry["witnesses"]
+    assert set(roles) == {"hold", "other", "renewal"}
+    others = {one["id"] for one in kept["faults"]} - {entry["fault"]}
+    early = sorted(others)[0] if sorted(others)[0] < entry["fault"] else "f99"
+    known = [w for _, e in every for w in e["witnesses"].values()]
+    for wrong in (
+        {**entry, "fault": early},
+        {**entry, "witnesses": {**roles, "other": roles["hold"]}},
+        {**entry, "witnesses": {**roles, "hold": roles["other"], "other": roles["hold"]}},
+        {**entry, "witnesses": {**roles, "renewal": roles["hold"]}},
+        {**entry, "witnesses": {name: roles[name] for name in ("hold", "renewal")}},
+        *({**entry, "witnesses": {**roles, "renewal": w}} for w in known if w != roles["renewal"]),
+        *({**entry, "witnesses": {**roles, "hold": w}} for w in known if w != roles["hold"]),
+    ):
+        assert places.wrong(fault, wrong), wrong
+    for role, name in product(roles, ("t_inv_ns", "t_ret_ns", "process", "status", "token")):
+        value = {**roles[role], name: "x" if name == "status" else roles[role][name] + 1}
+        assert places.wrong(fault, {**entry, "witnesses": {**roles, role: value}}), (role, name)
+
+
+def asked_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Opportunities, Outcome]:
+    """The verifier's own opportunities of a run, and what it said of all."""
+    made: list[Opportunities] = []
+    own = Opportunities.__init__
+
+    def noted(self: Opportunities, *given: Any, **named: Any) -> None:
+        own(self, *given, **named)
+        made.append(self)
+
+    monkeypatch.setattr(Opportunities, "__init__", noted)
+    outcome = verify_run(path)
+    return made[0], outcome

@@ -129,6 +129,7 @@ def main(args: list[str] | None = None) -> object:
     inherited_signals.end_here()
     try:
         code = cli.main(args=args, prog_name="holdfast", standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
     except click.exceptions.Abort as aborted:
         click.echo(f"holdfast: {interrupted(aborted.__cause__)}", err=True)
         sys.exit(130)
@@ -151,4 +152,3 @@ def main(args: list[str] | None = None) -> object:
         told = str(full) if full else crashed(error)
         click.echo(f"holdfast: {told}", err=True)
         sys.exit(EnvironmentFailed.exit_code)
-    sys.exit(code if isinstance(code, int) else 0)

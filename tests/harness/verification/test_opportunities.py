@@ -91,8 +91,13 @@ def checked(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> Opportunities:
     return made[0]
 
 
+REGAINED = "loss-notice/silent-reacquire/clients"
+"""Only a lock of the user shows it in the simulator: tests/front/test_silent_reacquire.py."""
+
+
 def test_each_row_of_crashes_and_of_owners_has_a_rule_of_its_own() -> None:
-    assert {row.id for row in ROWS if row.id.endswith(("/crash", "/any"))} == set(VERIFIED)
+    ruled = {row.id for row in ROWS if row.id.endswith(("/crash", "/any"))}
+    assert {*ruled, REGAINED} == set(VERIFIED)
 
 
 def test_the_witnesses_of_a_run_are_accepted(kept: tuple[RunDir, dict[str, Any]]) -> None:
@@ -108,7 +113,7 @@ def test_the_runs_have_an_opportunity_of_each_row(tmp_path: Path) -> None:
         for name, table in CASES.items()
         for _, entry in entries(simulated(table, tmp_path / name)[1])
     }
-    assert seen == set(VERIFIED)
+    assert seen == set(VERIFIED) - {REGAINED}
 
 
 def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
