@@ -166,10 +166,9 @@ def _words(parts: Sequence[Array]) -> tuple[Rows, list[str]]:
     """Codes of a column of texts, and what they mean. Odd."""
     codes, columns = Codes(str), list[Rows]()
     for part in parts:
-        words = getattr(part, "dictionary", None)
-        if words is None or part.null_count:
+        if not str(part.type).startswith("dictionary") or part.null_count:
             raise Odd("a column without texts in it")
-        texts = words.to_pylist()
+        texts = part.dictionary.to_pylist()
         if not all(isinstance(text, str) and len(text) <= LONGEST for text in texts):
             raise Odd("a value that is no text, or a long one")
         meant = codes.column(texts)
