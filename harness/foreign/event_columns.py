@@ -208,45 +208,15 @@ class EventColumns:
             return raw
         return FIRST_TEXT - self._texts.setdefault(raw, len(self._texts))
 
-    def paired(self, *, by_event: bool = False) -> OpColumns:
+    def operations(self) -> OpColumns:
         """The operations of all events. Odd if an event is impossible, or there is none."""
         events, values = self._joined()
-        told = _completions(events)
-        asked = np.flatnonzero(events.kind == INVOKE)
-        told = told.take(asked)
-        answered = told >= 0
-        # The event itself stands for a completion that is missing: every use is masked.
-        last = np.where(answered, told, asked)
-        kind = np.where(answered, events.kind.take(last), INFO)
-        status = STATUS_OF.take(kind)
-        status[(status == Status.FAIL) & events.not_owner.take(last)] = Status.NOT_OWNER
-        token, attempt = events.token, events.attempt
-        keys = events.key.take(asked)
-        if (keys == UNKEYED).any():
-            keys = np.where(keys == UNKEYED, self._keys[None], keys).astype(np.int32)
-        none = np.zeros(len(asked), np.int32)
-        places = np.arange(1, len(events.line) + 1, dtype=np.int32) if by_event else none
-        return OpColumns(
-            process=Coded(events.process.take(asked), self._processes.numbered()),
-            f=Coded(events.f.take(asked), self._fs.numbered()),
-            key=Coded(keys, self._keys.numbered()),
-            value=_values(values, asked.tolist()),
-            result=_values(values, np.where(answered, told, -1).tolist()),
-            begin=asked.astype(np.int64),
-            end=np.where(status == Status.INFO, OPEN, last).astype(np.int64),
-            status=status,
-            token=_latest(token, asked, last, NO_TOKEN),
-            attempt=_latest(attempt, asked, last, NO_ATTEMPT),
-            attempt_texts=list(self._texts),
-            shared=events.shared.take(asked),
-            lease_ns=events.lease_ns.take(asked),
-            line=events.line.take(asked),
-            end_line=np.where(answered, events.line.take(last), 0).astype(np.int32),
-            event=places.take(asked) if by_event else none,
-            end_event=np.where(answered, places.take(last), 0).astype(np.int32)
-            if by_event
-            else none,
+        if (events.key == UNKEYED).any():
+            self._keys[None]  # what an operation without a lock has
+        names = Named(
+            self._processes.numbered(), self._fs.numbered(), self._keys.numbered(), [*self._texts]
         )
+        return paired(events, values, names)
 
     def _joined(self) -> tuple[Block, list[Hashable] | None]:
         """All blocks as one, and all values; no two copies of all columns exist at once."""
@@ -279,6 +249,53 @@ def is_shared_here(mode: Hashable) -> bool:
 
 def _flags(column: Sequence[T], holds: Callable[[T], bool]) -> Bools:
     return np.array(list(map(holds, column)), bool)
+
+
+class Named(NamedTuple):
+    """What the codes of a block mean, by number; attempt_texts as in OpColumns."""
+
+    processes: Sequence[int | str]
+    fs: Sequence[str]
+    keys: Sequence[Hashable]
+    attempt_texts: Sequence[str]
+
+
+def paired(events: Block, values: list[Hashable] | None, names: Named) -> OpColumns:
+    """The operations of events in the order of the file. Odd if one is impossible.
+
+    values: of all events, None if all are None. An event without a lock needs None in `names.keys`.
+    """
+    completion = _completions(events)
+    asked = np.flatnonzero(events.kind == INVOKE)
+    told = completion.take(asked)
+    answered = told >= 0
+    # The event itself stands for a completion that is missing: every use is masked.
+    last = np.where(answered, told, asked)
+    status = STATUS_OF.take(np.where(answered, events.kind.take(last), INFO))
+    status[(status == Status.FAIL) & events.not_owner.take(last)] = Status.NOT_OWNER
+    keys = events.key.take(asked)
+    if (keys == UNKEYED).any():
+        keys = np.where(keys == UNKEYED, list(names.keys).index(None), keys).astype(np.int32)
+    none = np.zeros(len(asked), np.int32)
+    return OpColumns(
+        process=Coded(events.process.take(asked), names.processes),
+        f=Coded(events.f.take(asked), names.fs),
+        key=Coded(keys, names.keys),
+        value=_values(values, asked.tolist()),
+        result=_values(values, told.tolist()),
+        begin=asked.astype(np.int64),
+        end=np.where(status == Status.INFO, OPEN, last).astype(np.int64),
+        status=status,
+        token=_latest(events.token, asked, last, NO_TOKEN),
+        attempt=_latest(events.attempt, asked, last, NO_ATTEMPT),
+        attempt_texts=names.attempt_texts,
+        shared=events.shared.take(asked),
+        lease_ns=events.lease_ns.take(asked),
+        line=events.line.take(asked),
+        end_line=np.where(answered, events.line.take(last), 0).astype(np.int32),
+        event=none,
+        end_event=none,
+    )
 
 
 def _values(values: list[Hashable] | None, rows: list[int]) -> list[Hashable] | None:

@@ -106,7 +106,7 @@ def _read(
         else:
             _add_each(columns, list(one_by_one(BytesIO(raw))), before, lines if edn else None)
         before += lines
-    return columns.paired()
+    return columns.operations()
 
 
 def _blocks(file: BinaryIO) -> Iterator[bytes]:

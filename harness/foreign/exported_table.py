@@ -11,18 +11,31 @@ import csv
 import io
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, BinaryIO, TypeVar
+
+import numpy as np
 
 from holdfast.harness.core import extras
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.core.operations import NO_TOKEN, Mode, Op, Status
+from holdfast.harness.core.operations import NO_TOKEN, Mode, Status
+from holdfast.harness.foreign.event_columns import Codes, Odd
 from holdfast.harness.foreign.event_fields import LARGEST
+from holdfast.harness.foreign.op_columns import Ints, OpColumns, Rows
 from holdfast.harness.foreign.operations import Event, Malformed
+from holdfast.harness.foreign.table_columns import (
+    OPS,
+    STATUSES,
+    TableRows,
+    in_range,
+    operations,
+    whole,
+)
 from holdfast.harness.foreign.write import FS, KINDS, LEASED
 
 if TYPE_CHECKING:
-    from pyarrow import RecordBatch
+    from pyarrow import Array, RecordBatch
     from pyarrow.parquet import FileMetaData
 
 WANTED = ("f", "status", "process", "key", "t_inv", "t_ret", "attempt", "token")
@@ -30,8 +43,7 @@ TEXTS = ("f", "status", "key", "mode", "err")
 BATCH, LONGEST = 1 << 14, 1 << 14
 ROW_BYTES = 2048
 """Approximate memory per row until its events are sorted."""
-OPS = {op.name.lower(): op for op in Op}
-STATUSES = {status.name.lower(): status for status in Status}
+NUMBERS = ("process", "t_inv", "t_ret", "attempt", "token", "arg")
 _WHOLE = re.compile(r"-?[0-9]{1,19}\Z")
 
 Row = Mapping[str, object]
@@ -59,6 +71,116 @@ def csv_events(file: BinaryIO) -> Iterator[Event]:
     finally:
         text.detach()
     return _events(rows)
+
+
+def csv_columns(file: BinaryIO) -> OpColumns:
+    """The operations of a CSV table at once. Odd."""
+    text = io.TextIOWrapper(file, "utf-8-sig", newline="")
+    reader = csv.reader(text, strict=True)
+    try:
+        names = next(reader, [])
+        if len(set(names)) < len(names) or not set(WANTED) <= set(names):
+            raise Odd("columns that are missing or there twice")
+        columns = _CsvColumns(names)
+        before = reader.line_num
+        while rows := [(row, reader.line_num) for row in islice(reader, BATCH)]:
+            columns.add([row for row, _ in rows], [before, *(line for _, line in rows)][:-1])
+            before = rows[-1][1]
+        return operations(columns.rows())
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise Odd("no CSV") from error
+    finally:
+        text.detach()
+
+
+class _CsvColumns:
+    """The wanted columns of a CSV table, batch by batch."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._length = len(names)
+        self._place = {name: at for at, name in enumerate(names)}
+        self._lines = list[Rows]()
+        self._codes = {name: Codes(str) for name in ("f", "status", "key", "mode")}
+        self._texts: dict[str, list[Rows]] = {n: [] for n in self._codes if n in self._place}
+        self._numbers: dict[str, list[Ints]] = {n: [] for n in NUMBERS if n in self._place}
+
+    def add(self, rows: Sequence[Sequence[str]], after: Sequence[int]) -> None:
+        """Take the next rows; after: the last line before each. Odd."""
+        if any(len(row) != self._length for row in rows):
+            raise Odd("a row of another length")
+        columns = list(zip(*rows, strict=True))
+        self._lines.append(np.array(after, np.int32) + np.int32(1))
+        for name, parts in self._texts.items():
+            parts.append(self._codes[name].column(columns[self._place[name]]))
+        for name, numbers in self._numbers.items():
+            column = columns[self._place[name]]
+            if not all(map(_WHOLE.match, column)):
+                raise Odd("no whole number")
+            numbers.append(whole(column))
+
+    def rows(self) -> TableRows:
+        """All rows. Odd if there is none."""
+        if not self._lines:
+            raise Odd("no row")
+        return TableRows(
+            line=np.concatenate(self._lines),
+            texts={
+                name: (np.concatenate(parts), self._codes[name].numbered())
+                for name, parts in self._texts.items()
+            },
+            numbers={name: np.concatenate(parts) for name, parts in self._numbers.items()},
+        )
+
+
+def parquet_columns(file: BinaryIO) -> OpColumns:
+    """The operations of a Parquet file at once. Odd, or what makes `parquet_events` refuse it."""
+    if extras.problem("pyarrow") is not None:
+        raise Odd("no pyarrow")
+    from pyarrow import ArrowException, parquet
+
+    try:
+        metadata = parquet.read_metadata(file)
+        names = metadata.schema.names
+        if len(set(names)) < len(names) or not set(WANTED) <= set(names):
+            raise Odd("columns that are missing or there twice")
+        _fits(metadata)
+        stored = parquet.ParquetFile(file, read_dictionary=[n for n in TEXTS if n in names])
+        wanted = [name for name in (*WANTED, "mode", "arg") if name in names]
+        batches = list(stored.iter_batches(BATCH, columns=wanted))
+        if not batches:
+            raise Odd("no row")
+        length = sum(batch.num_rows for batch in batches)
+        columns = {name: [batch.column(name) for batch in batches] for name in wanted}
+        return operations(
+            TableRows(
+                line=np.arange(1, length + 1, dtype=np.int32),
+                texts={n: _words(columns[n]) for n in TEXTS if n in columns},
+                numbers={n: _numbers(columns[n]) for n in NUMBERS if n in columns},
+            )
+        )
+    except (ArrowException, OSError, ValueError) as error:
+        raise Odd("no Parquet") from error
+
+
+def _words(parts: Sequence[Array]) -> tuple[Rows, list[str]]:
+    """Codes of a column of texts, and what they mean. Odd."""
+    codes, columns = Codes(str), list[Rows]()
+    for part in parts:
+        if not str(part.type).startswith("dictionary") or part.null_count:
+            raise Odd("a column without texts in it")
+        texts = part.dictionary.to_pylist()
+        if not all(isinstance(text, str) and len(text) <= LONGEST for text in texts):
+            raise Odd("a value that is no text, or a long one")
+        meant = codes.column(texts)
+        columns.append(meant.take(part.indices.to_numpy()) if len(part) else meant[:0])
+    return np.concatenate(columns), codes.numbered()
+
+
+def _numbers(parts: Sequence[Array]) -> Ints:
+    """A column of whole numbers. Odd."""
+    if any(str(part.type) not in ("int64", "int32") or part.null_count for part in parts):
+        raise Odd("a column without whole numbers in it")
+    return in_range(np.concatenate([part.to_numpy().astype(np.int64) for part in parts]))
 
 
 def parquet_events(file: BinaryIO) -> Iterator[Event]:

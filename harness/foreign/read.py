@@ -23,7 +23,12 @@ from holdfast.harness.foreign.edn import forms
 from holdfast.harness.foreign.event_columns import Odd
 from holdfast.harness.foreign.event_fields import event_of, frozen
 from holdfast.harness.foreign.event_lines import edn_lines, json_lines
-from holdfast.harness.foreign.exported_table import csv_events, parquet_events
+from holdfast.harness.foreign.exported_table import (
+    csv_columns,
+    csv_events,
+    parquet_columns,
+    parquet_events,
+)
 from holdfast.harness.foreign.json_document import values
 from holdfast.harness.foreign.op_columns import OpColumns
 from holdfast.harness.foreign.operations import Event, ForeignHistory, Malformed, Pairing
@@ -42,8 +47,9 @@ _JSON = re.compile(
 def read_history(path: Path, form: str = "auto") -> ForeignHistory:
     """The operations of a file. `form` is a key of FORMATS, or "auto" to detect it.
 
-    UsageError with the file, the line and the reason if it is not such a history. About 20 us of
-    CPU per event.
+    UsageError with the file, the line and the reason if it is not such a history. A million
+    operations take 2 to 6 seconds of CPU (`benchmarks/foreign.py`), ten times as much if the file
+    has to be read event by event.
     """
     try:
         with path.open("rb") as file:
@@ -209,5 +215,7 @@ FORMATS: dict[str, Callable[[BinaryIO], Iterator[Event]]] = {
 COLUMNS: dict[str, Callable[[BinaryIO], OpColumns]] = {
     "jsonl": lambda file: json_lines(file, _jsonl),
     "edn": lambda file: edn_lines(file, _edn),
+    "csv": csv_columns,
+    "parquet": parquet_columns,
 }
 """Readers that make columns of well-formed files; what they leave is read event by event."""

@@ -7,8 +7,10 @@ from __future__ import annotations
 import io
 import json
 import random
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,14 +18,16 @@ import pytest
 from holdfast import catalogue
 from holdfast.checkers.linearizability.judgement import Budget, Judgement
 from holdfast.checkers.linearizability.unjudged import unjudged
+from holdfast.harness.core import extras
+from holdfast.harness.core.case import History
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.seeds import stream
-from holdfast.harness.foreign import event_lines, read
+from holdfast.harness.foreign import event_lines, parquet, read, write
 from holdfast.harness.foreign.op_columns import OpColumns
 from holdfast.harness.foreign.operations import ForeignOp, Malformed, keyed_apart
 from tests.draws import Draws
-from tests.harness.foreign.test_every_format import PRINTED, as_table, edn_event, of_threads
+from tests.harness.foreign.test_every_format import edn_event, of_threads, recorded
 from tests.harness.foreign.test_every_format import events as any_events
 from tests.harness.test_foreign_fuzz import BASES, damaged
 
@@ -249,9 +253,28 @@ def test_a_million_lines_make_no_object_each(monkeypatch: pytest.MonkeyPatch) ->
     assert sum(made) <= 4, made  # the first alone, to see whether values are pairs
 
 
-def test_tables_too(draws: Draws) -> None:
-    for seed in range(draws(300)):
-        made = of_threads(random.Random(seed))
-        if "attempt" in made[0]:
-            compared(as_table(made).encode(), "csv")
-    assert PRINTED
+def test_tables_have_the_same_operations(draws: Draws) -> None:
+    ways = Counter[tuple[str, str]]()
+    for seed in range(draws(600)):
+        rng = random.Random(seed)
+        made = recorded(rng)
+        text = "".join(write.FORMATS["csv"](made, {})).encode()
+        ways["sound", compared(text, "csv")] += 1
+        ways["damaged", compared(damaged(rng, text), "csv")] += 1
+        if extras.problem("pyarrow") is None:
+            ways["sound", compared(as_parquet(made), "parquet")] += 1
+            ways["damaged", compared(damaged(rng, as_parquet(made)), "parquet")] += 1
+    assert ways["sound", "columns"] > 50 and ways["damaged", "refused"] > 5, ways
+    assert not ways["sound", "refused"] and not ways["sound", "one by one"], ways
+
+
+def as_parquet(made: History) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "x.parquet"
+        parquet.write_parquet(made, path)
+        return path.read_bytes()
+
+
+def test_a_status_that_no_row_has_is_refused() -> None:
+    text = "f,status,process,key,t_inv,t_ret,attempt,token\nacquire,empty,1,db,1,2,3,4\n"
+    assert compared(text.encode(), "csv") == "refused"
