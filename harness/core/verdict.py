@@ -6,6 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+SCHEMA = "holdfast-verdict/4"
+READABLE = (*(f"holdfast-verdict/{n}" for n in (1, 2, 3)), SCHEMA)
+"""Schemas of verdicts.json that are read; the first has no `under` in its rows."""
+
 
 class Verdict(StrEnum):
     """Result of one property in one run."""

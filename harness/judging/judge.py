@@ -12,6 +12,8 @@ from holdfast.harness.core.verdict import (
     CALM,
     ENFORCED_BY_RESOURCE,
     PROPERTIES,
+    READABLE,
+    SCHEMA,
     Finding,
     Promises,
     PropertyVerdict,
@@ -41,9 +43,6 @@ from holdfast.harness.verdicts.judged import (
     read,
 )
 
-SCHEMA = "holdfast-verdict/4"
-READABLE = (*(f"holdfast-verdict/{n}" for n in (1, 2, 3)), SCHEMA)
-"""Schemas of verdicts.json that are read; the first has no `under` in its rows."""
 OWNERS_ADMITTED = "no-false-rejection"
 """Judged in every run in which the resource refused an owner."""
 Measure = Callable[[Case], Evidence]

@@ -20,8 +20,8 @@ import pytest
 from holdfast.commands import main
 from holdfast.commands.serve_command import command as serve
 from holdfast.harness.campaigns.run_index import RunIndex
+from holdfast.harness.core.verdict import READABLE
 from holdfast.harness.history.reader import load
-from holdfast.harness.judging.judge import READABLE
 from holdfast.harness.runs import directory, registry
 from holdfast.harness.runs.directory import RunDir
 from holdfast.reports.many import browse

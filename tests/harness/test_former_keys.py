@@ -13,6 +13,7 @@ from benchmarks.run_directory import Shape, write
 from holdfast.engine.judging import judge_run
 from holdfast.harness.campaigns import results
 from holdfast.harness.campaigns.results import Result
+from holdfast.harness.core import verdict
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.judging import judge
 from holdfast.harness.runs import journal
@@ -74,7 +75,7 @@ def test_old_verdicts_are_read(old: RunDir) -> None:
     told = json.loads(old.verdicts.read_text())
     assert told["faults"][0]["effective"] is True
     text = old.verdicts.read_text().replace('"effective"', '"bit"')
-    old.verdicts.write_text(text.replace(judge.SCHEMA, "holdfast-verdict/2"))
+    old.verdicts.write_text(text.replace(verdict.SCHEMA, "holdfast-verdict/2"))
     assert [fault.effective for fault in judge.stored(old).faults] == [True, False]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.judging.judge import READABLE, SCHEMA
+from holdfast.harness.core.verdict import READABLE, SCHEMA
 from holdfast.harness.runs.directory import read_json
 from tests.reports import specimens
 from tests.reports.rendered import terminal as render

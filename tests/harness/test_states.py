@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.harness.judging import judge
+from holdfast.harness.core import verdict
 from holdfast.harness.runs import directory
 from holdfast.harness.verdicts.judged import Judged, read, to_table
 from tests.reports import specimens
@@ -49,6 +49,6 @@ def test_a_table_with_states_is_read_as_the_run_that_it_was_written_of() -> None
 def test_older_versions_without_states_are_still_read(version: int, tmp_path: Path) -> None:
     path = tmp_path / "verdicts.json"
     path.write_text(json.dumps(specimens.limit() | {"schema": f"holdfast-verdict/{version}"}))
-    run = read(directory.read_json(path, *judge.READABLE))
+    run = read(directory.read_json(path, *verdict.READABLE))
     assert [row.outcome().value for row in run.verdicts] == ["HOLDS", "LIMIT", "HOLDS", "HOLDS"]
-    assert judge.SCHEMA == "holdfast-verdict/4"
+    assert verdict.SCHEMA == "holdfast-verdict/4"

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from holdfast import catalogue
 from holdfast.checkers.linearizability.judgement import BUDGET
 from holdfast.commands.options import Command, name_of, paths_argument, verbose_option
-from holdfast.engine import judging, runner
 from holdfast.foreign import judge_foreign
 from holdfast.harness.core.errors import HoldfastError, UsageError, worst_exit_code
 from holdfast.harness.foreign.jepsen_store import history_of, is_store
 from holdfast.harness.foreign.verdict import ForeignVerdict
-from holdfast.harness.runs.directory import RunDir
-from holdfast.harness.verdicts.judged import Judged, to_table
+
+if TYPE_CHECKING:
+    from holdfast.harness.verdicts.judged import Judged
 
 FORMATS = ("auto", "holdfast", "jsonl", "json", "edn", "porcupine", "csv", "parquet")
 
@@ -105,7 +105,8 @@ def command(
         raise UsageError(f"--html: one history at a time, not {len(paths)}")
     if model is not None:
         judge_foreign.model_of(model)
-    judged, shown, worst = list[Judged](), list[object](), 0
+    judged: list[Judged] = []
+    shown, worst = list[object](), 0
     for path in paths:
         try:
             if not path.exists():
@@ -118,12 +119,12 @@ def command(
                 told = judge_foreign.restricted(told, only) if only else told
                 code = _shown(told, shown, as_json)
             else:
-                judged.append(_judge_run(path, checkers, in_parts or 0, only))
-                shown.append(to_table(judged[-1]))
+                # A foreign history needs nothing of the engine, which takes half of the start.
+                from holdfast.commands.judge_again import judge_run, shown_run
+
+                judged.append(judge_run(path, checkers, in_parts or 0, only))
+                shown.append(shown_run(path, judged[-1], as_json=as_json, verbose=verbose))
                 code = judged[-1].exit_code
-                if not as_json:
-                    report = judging.report_run(RunDir(path.resolve()), judged[-1])
-                    runner.show_verdict(judged[-1], report, verbose=verbose)
         except HoldfastError as error:
             if len(paths) == 1:
                 raise
@@ -150,15 +151,6 @@ def _shown(told: ForeignVerdict, shown: list[object], as_json: bool) -> int:
     if not as_json:
         judge_foreign.show(told)
     return told["exit_code"]
-
-
-def _judge_run(
-    path: Path, checkers: tuple[str, ...], in_parts: int, only: tuple[str, ...]
-) -> Judged:
-    """Judge a run again; restricted to the properties `only`, if there are any."""
-    run = RunDir(path.resolve())
-    verdicts = judging.judge_run(run, checkers, in_parts)
-    return _restrict(run, verdicts, only) if only else verdicts
 
 
 def _unread(path: Path, error: HoldfastError, shown: list[object]) -> int:
@@ -206,20 +198,3 @@ def _write_page(
         raise UsageError(f"{path}: --html needs --model")
     write_page(html, history_of(path) if is_store(path) else path, form, model, verdicts)
     click.echo(f"report  {html}", err=True)
-
-
-def _restrict(run: RunDir, judged: Judged, only: tuple[str, ...]) -> Judged:
-    """The judged run with these properties only. UsageError if one was not judged."""
-    from holdfast.harness.judging.judge import overall
-    from holdfast.harness.verdicts.causes import with_causes
-
-    asked = [row.property for row in judged.verdicts]
-    missing = [prop for prop in only if prop not in asked]
-    if missing:
-        raise UsageError(
-            f"--property {', '.join(missing)}: not judged; judged are {', '.join(asked)}"
-        )
-    kept = tuple(row for row in judged.verdicts if row.property in only)
-    word, code = overall(kept, judged.problems)
-    kept_run = replace(judged, verdicts=kept, verdict=word, exit_code=code)
-    return with_causes(kept_run, run.read_manifest().traits)

@@ -16,11 +16,10 @@ from holdfast.checkers.linearizability.unjudged import unjudged
 from holdfast.checkers.linearizability.user_spec import given
 from holdfast.harness.core.errors import HoldfastError, UsageError
 from holdfast.harness.core.loading import load, load_file
-from holdfast.harness.core.verdict import Finding, Verdict
+from holdfast.harness.core.verdict import SCHEMA, Finding, Verdict
 from holdfast.harness.foreign import jepsen_store
 from holdfast.harness.foreign.operations import keyed_apart
 from holdfast.harness.foreign.verdict import FindingRow, ForeignVerdict, UnreadRow, VerdictRow
-from holdfast.harness.judging.judge import SCHEMA
 from holdfast.harness.plans.plan import suggest
 from holdfast.reports.text.layout import say
 from holdfast.reports.text.progress import Progress
