@@ -220,7 +220,7 @@ def html(faults: Sequence[str], rows: Mapping[str, Mapping[str, tuple[str, str]]
         "The worst lock first. A number is that of the properties violated; else of those that"
         f" held, of all that were judged: the others were not exercised. {key}."
     )
-    return ["", told, "", f'<div class="heat-map"><table>{table}</table></div>']
+    return ["", told, "", f'<div class="heat-map"><table class="cells">{table}</table></div>']
 
 
 def _safe(text: str) -> str:

@@ -9,9 +9,11 @@ import time
 import webbrowser
 from pathlib import Path
 
+import click
 import pytest
 
-from holdfast.commands import main
+from holdfast.catalogue.findings import FINDINGS
+from holdfast.commands import main, run_command
 from holdfast.harness.runs import registry
 from tests.front.said import Said, holdfast
 
@@ -162,3 +164,19 @@ def test_a_name_of_a_run_is_one_line(patterns: dict[str, Path], capsys: Capture)
     for bad in ("two\nlines", "\x1b[31m", "x" * 81):
         said = holdfast(capsys, "run", "--backend", "sim", "--name", bad)
         assert (said.code, "--name: expected one line" in said.err) == (2, True)
+
+
+def test_a_run_of_a_finding_says_what_is_known_of_the_bug(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+
+    def invoked(ctx: click.Context) -> int:
+        asked.append(ctx.params["label"])
+        return 1
+
+    monkeypatch.setattr(run_command.command, "invoke", invoked)
+    said = holdfast(capsys, "scenario", "finding:redis-py-cve-2023-28858")
+    known = FINDINGS["redis-py-cve-2023-28858"]
+    assert said.code == 1 and known.says in " ".join(said.err.split()) and known.cited in said.err
+    assert asked == ["finding:redis-py-cve-2023-28858"]

@@ -161,6 +161,11 @@ def _found(ctx: click.Context, name: str, options: tuple[str, ...]) -> int:
             words += [flag] if value is True else [flag, str(value)]
     for text in options:
         words += ["--set", text]
+    bug = FINDINGS[name]
+    # The catalogue's sentence names the cause; the run shows its effect.
+    click.echo(f"finding {name}: {bug.says} ({bug.cited})", err=True)
+    if "--name" not in words:
+        words += ["--name", f"finding:{name}"]
     with run_command.command.make_context("run", words) as run:
         code: int = run_command.command.invoke(run)
     return code
