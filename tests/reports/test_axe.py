@@ -136,6 +136,7 @@ SITE = (
     "howto/read-a-report.html",
     "reference/commands.html",
     "gallery/index.html",
+    "atlas.html",
     "decisions/0058-opportunities.html",
 )
 """One page of each kind. Its frame is that of the theme: what it says of that is not asked for."""
