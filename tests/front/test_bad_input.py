@@ -368,7 +368,10 @@ def test_a_workload_with_too_few_locks_is_noted_before_the_run(
     ("words", "part"),
     [
         (("sim", "--budget", "5"), "--budget: invalid duration '5'"),
-        (("sim", "--system", "redis"), "redis does not run in the simulator; these do: reference"),
+        (
+            ("sim", "--system", "redis"),
+            "redis has no simulated servers to search; these have: reference",
+        ),
         (("shrink", "gone", "--budget", "0s"), "--budget: invalid duration '0s': expected > 0"),
         (("campaign", "gone.toml", "--time", "5"), "--time: invalid duration '5'"),
         (("gate", "gone"), "gone: no such campaign, run directory or folder of either"),

@@ -112,8 +112,8 @@ def not_simulated(system: str, found: SystemRow) -> str:
         return f"{system} does not run in the simulator: {why}; use --backend local" if why else ""
     if found.simulated or not (found.most or path):
         return ""
-    able = ", ".join(name for name, row in SYSTEMS.items() if row.simulated)
-    return f"{system} does not run in the simulator; these do: {able}"
+    able = [name for name, row in SYSTEMS.items() if row.simulated or row.clients_simulated]
+    return f"{system} does not run in the simulator; these do: {', '.join(able)}"
 
 
 @functools.cache

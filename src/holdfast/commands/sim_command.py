@@ -250,8 +250,8 @@ def _check(system: str | None, mutant: str | None, workload: str | None, since: 
     able = [name for name, row in catalogue.SYSTEMS.items() if row.simulated]
     if system is not None and system not in able:
         if system in catalogue.SYSTEMS:
-            these = f"these do: {', '.join(able)}; test it with holdfast run --system {system}"
-            raise UsageError(f"{system} does not run in the simulator; {these}")
+            these = f"these have: {', '.join(able)}; test it with holdfast run --system {system}"
+            raise UsageError(f"{system} has no simulated servers to search; {these}")
         raise UsageError(suggest(system, able, "simulated system"))
     if mutant is not None and mutant not in MUTANTS:
         raise UsageError(suggest(mutant, MUTANTS, "mutant"))

@@ -137,8 +137,12 @@ def test_the_same_write_is_refused_where_tokens_are_looked_at() -> None:
 def test_a_system_that_cannot_be_simulated_is_refused_with_those_that_can() -> None:
     with pytest.raises(
         UsageError, match="redis does not run in the simulator; these do: reference"
-    ):
+    ) as refused:
         plan(system="redis")
+    able = str(refused.value).partition("these do: ")[2].split(", ")
+    assert {"none", "cas", "idempotent"} <= set(able)
+    for name in able:
+        assert plan(system=name).system == name
 
 
 def test_a_planted_bug_of_another_system_is_refused() -> None:
