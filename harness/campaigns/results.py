@@ -88,6 +88,7 @@ class Result:
     checkers   fingerprint of the checkers that judged it; version: of a simulated system's code;
                "" if unknown
     run        its directory, "" if only the command is kept
+    seconds    length of the run; 0 if an older version kept the result
     exit_code  4 if it could not be executed: then `problems` has the reason
     """
 
@@ -113,6 +114,7 @@ class Result:
     remedy: str = ""
     checkers: str = ""
     version: str = ""
+    seconds: float = 0.0
 
     @property
     def cell(self) -> str:
@@ -194,6 +196,7 @@ def of_verdicts(judged: Judged, manifest: Manifest, *, key: str = "", run: str =
         run=run,
         scenario=manifest.plan.scenario,
         purpose=manifest.promises.purpose,
+        seconds=max(judged.end_ns - judged.start_ns, 0) / SECOND,
         duplicates=sum(len(row.findings) for row in exclusion),
         grants=sum(int(row.exercised.get("grants", 0)) for row in exclusion),
         remedy=judged.remedy,

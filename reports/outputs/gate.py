@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -145,12 +145,19 @@ def junit(
         # What no run of a cell exercised is a problem of its system, and no pass of the cell.
         if one.promised and one.verdict is Verdict.HOLDS and (result.cell, prop) not in bad
     )
+    seconds = defaultdict[str, float](float)
+    for result in results:
+        # What no run exercised is a problem of all cells of a system.
+        for name in {result.cell, result.system}:
+            seconds[name] += result.seconds
+    group.set("time", f"{sum(result.seconds for result in results):.3f}")
     name = f"holdfast.{campaign}"
     for cell, prop in kept:
-        _case(group, name, f"{cell} / {prop}", [])
+        _case(group, name, f"{cell} / {prop}", [], seconds[cell])
     for of_case in _cases(against):
         first = of_case[0]
-        _case(group, name, f"{first.cell} / {first.property or first.kind}", of_case)
+        title = f"{first.cell} / {first.property or first.kind}"
+        _case(group, name, title, of_case, seconds[first.cell])
     found = list(group)
     group.set("tests", str(len(found)))
     group.set("failures", str(sum(case.find("failure") is not None for case in found)))
@@ -170,11 +177,12 @@ def _cases(against: Sequence[Trouble]) -> list[list[Trouble]]:
     return list(cases.values())
 
 
-def _case(group: ET.Element, campaign: str, name: str, troubles: Sequence[Trouble]) -> None:
-    """One case; its first problem, the worst, decides."""
-    case = ET.SubElement(
-        group, "testcase", classname=plain(campaign, 200), name=plain(name, 300), time="0"
-    )
+def _case(
+    group: ET.Element, campaign: str, name: str, troubles: Sequence[Trouble], seconds: float
+) -> None:
+    """One case; its first problem, the worst, decides. seconds: of all runs of its cell."""
+    case = ET.SubElement(group, "testcase", classname=plain(campaign, 200), name=plain(name, 300))
+    case.set("time", f"{seconds:.3f}")
     if not troubles:
         return
     first = troubles[0]

@@ -85,7 +85,8 @@ def _print_verdict(console: Console, run: Judged, *, verbose: bool) -> None:
             console.print(Text(sentence))
     else:
         _print_scope(console, run)
-    if run.remedy:
+    # What was left open comes after what is broken: with -v, and in the report.
+    if run.remedy and (verbose or run.outcome() is not Outcome.BROKEN):
         console.print(Text(f"{story.EXERCISE}:"))
         console.print(Text(f"  {formatting.plain(run.remedy, 1200)}"), soft_wrap=True)
     if verbose:

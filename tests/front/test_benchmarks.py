@@ -22,6 +22,7 @@ SMALL: dict[str, tuple[str, ...]] = {
     "judging_in_parts": ("--ops", "2000", "--times", "3", "--rows", "2000"),
     "planted": ("--searches", "1", "--bound", "3", "leaky-round"),
     "opportunities": ("--ops", "2000"),
+    "foreign": ("500",),
     "packing": (),
     "recording": (),
     "shrinking": ("release-by-lock",),

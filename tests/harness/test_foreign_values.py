@@ -229,7 +229,7 @@ def test_no_call_of_a_process_overlaps_another_and_all_rows_are_there() -> None:
     ("change", "reason"),
     [
         ({"f": "lock"}, "invalid f 'lock': expected one of acquire, try, renew, "),
-        ({"status": "done"}, "invalid status 'done': expected one of empty, invoked, "),
+        ({"status": "done"}, "invalid status 'done': expected one of invoked, ok, "),
         ({"t_inv": "-1"}, "time goes backwards: from -1 to 9"),
         ({"t_ret": "4"}, "time goes backwards: from 5 to 4"),
         ({"t_ret": "soon"}, "invalid t_ret 'soon': expected a whole number"),

@@ -93,11 +93,14 @@ def test_a_cause_is_one_failed_case_and_what_one_command_exercises_one_error(
         "no-stale-write": silent,
         "deadlock-freedom": held,
     }
-    result = replace(run(3, "x"), properties=properties, remedy="holdfast run --time 60s")
+    result = replace(
+        run(3, "x"), properties=properties, remedy="holdfast run --time 60s", seconds=12.5
+    )
     troubles = judge([result], Baseline(), rules([]), TODAY)
     path = junit(tmp_path / "gate.xml", troubles, [result], "nightly")
     found = ET.parse(path).getroot().find("testsuite")
     assert found is not None
+    assert {found.get("time"), *(case.get("time") for case in found)} == {"12.500"}
     names = [(case.get("name") or "").rpartition(" / ")[2] for case in found]
     counts = [found.get(name) for name in ("tests", "failures", "errors")]
     assert names[:2] == ["deadlock-freedom", "mutual-exclusion, ownership"]

@@ -178,7 +178,7 @@ def _cells(told: Summary) -> list[tuple[str, str, str]]:
     rows = []
     for cell in told["cells"]:
         parts = [f"{n} of {cell['runs']} broke {prop}" for prop, n in cell["broken"].items()]
-        parts += [f"documented limit: {', '.join(cell['limits'])}"] if cell["limits"] else []
+        parts += [f"limit: {', '.join(cell['limits'])}"] if cell["limits"] else []
         unseen = ", ".join(cell["unexercised"])
         parts += [f"not exercised: {unseen}"] if unseen else []
         parts += [f"{cell['failed']} could not be executed"] if cell["failed"] else []
