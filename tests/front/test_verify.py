@@ -17,7 +17,7 @@ from holdfast.harness.verification.rules import RULES
 from tests.clusters.sim.longer import one_longer
 from tests.front.said import holdfast
 
-RUN = ("run", "--backend", "sim", "--system", "majority", "--time", "8s", "--seed", "1")
+RUN = ("run", "--backend", "sim", "--system", "majority", "--time", "8s", "--seed", "3")
 
 
 def call(*args: str) -> Result:

@@ -126,6 +126,7 @@ def test_a_client_is_told_all_that_it_needs_and_the_probe_is_a_client_more(
         "over_ns": made.over_ns,
         "processes": [2],
         "servers": [["n1", "10.0.0.1"], ["n2", "10.0.0.2"]],
+        "clients": [*([f"c{n}", f"10.0.0.{3 + n}"] for n in (1, 2, 3)), ["probe", "10.0.0.7"]],
         "orders": f"{folder}/workers/c2.order",
         "again": False,
         "client": made.system.client,
