@@ -18,7 +18,7 @@ from holdfast.harness.verdicts.judged import Judged, Judgement, Outcome
 from holdfast.reports.pictures import charts
 from holdfast.reports.pictures.overview import overview
 from holdfast.reports.pictures.timeline import DIGEST, SCRIPT, Recorded, timeline
-from holdfast.reports.run import at_a_glance, coverage_table, page, server_record, story
+from holdfast.reports.run import at_a_glance, coverage_table, next_step, page, server_record, story
 from holdfast.reports.run.coverage_advice import advices
 from holdfast.reports.run.nearby_operations import around, ends_of_leases
 from holdfast.reports.text import formatting
@@ -77,7 +77,8 @@ def render(
             held=[*story.held(run), *story.tried(run)],
             exercise=story.EXERCISE,
             left_open=story.left_open(run),
-            how_to_fail=story.how_to_fail(run),
+            how_to_fail=[*story.how_to_fail(run), *filter(None, [next_step.untried(run)])],
+            differences=next_step.differences(run),
             answers=story.answers(run),
             groups=groups,
             overview=overview(run, [(c.number, c.finding, c.tone) for c in cards]),

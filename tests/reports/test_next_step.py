@@ -1,0 +1,47 @@
+"""What a report says about the next command: how it differs, and which faults were not tried."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.reports.run.next_step import differences, untried
+from tests.reports import specimens
+from tests.reports.pieces import MANIFEST, PLAN
+from tests.reports.rendered import read, render
+
+RUN = "holdfast run --system single --nemesis pause:target=holder,for=1s --time 30s --seed 5"
+NEXT = (
+    "holdfast run --system single --resource fenced --nemesis pause:target=holder,for=3s"
+    " --time 40s --seed 5"
+)
+
+
+def unknown(**changed: Any) -> dict[str, Any]:
+    return specimens.unknown() | {"command": RUN, "remedy": NEXT} | changed
+
+
+def test_the_next_command_is_compared_in_the_options_that_both_state() -> None:
+    assert differences(read(unknown())) == (
+        "It differs from this run in --nemesis pause:target=holder,for=3s"
+        " (here pause:target=holder,for=1s) and --time 40s (here 30s)."
+    )
+    assert differences(read(unknown(remedy=""))) == ""
+    assert differences(read(unknown(command="an 'open quote"))) == ""
+
+
+def test_a_run_that_leaves_questions_open_says_that_the_lock_is_not_accused() -> None:
+    text = render(unknown(), MANIFEST, PLAN)
+    assert "it is the run that leaves questions open, not the lock" in text
+    assert "for=3s (here pause:target=holder,for=1s)" in text
+
+
+def test_a_pass_names_the_usual_faults_that_it_did_not_have() -> None:
+    run = specimens.clean()
+    kinds = {fault["do"] for fault in run["faults"]}
+    assert {"pause", "kill", "partition", "clock"} <= kinds
+    assert untried(read(run)) == ""
+    run["faults"] = [fault for fault in run["faults"] if fault["do"] == "pause"]
+    wanted = "Not tried in this run: kill, partition and clock (--nemesis kill,partition,clock)."
+    assert untried(read(run)) == wanted
+    assert wanted in render(run, MANIFEST, PLAN)
+    assert untried(read(unknown())) == ""
