@@ -13,9 +13,9 @@ end on another line, Odd is raised and the file is read again from its start, ev
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from io import BytesIO
-from itertools import compress
+from itertools import chain, compress
 from operator import attrgetter
 from typing import Annotated, Any, BinaryIO
 
@@ -75,12 +75,12 @@ _TOO_LARGE = re.compile(rb"[0-9][eE]\+?[0-9]{3}|[0-9]{300}")
 
 def json_lines(file: BinaryIO, one_by_one: OneByOne) -> OpColumns:
     """The operations of a file with a JSON object per line. Odd or Malformed."""
-    return _read(file, one_by_one, lambda raw: (raw, None))
+    return _read(_blocks(file), one_by_one, lambda raw: (raw, None))
 
 
 def edn_lines(file: BinaryIO, one_by_one: OneByOne) -> OpColumns:
-    """The operations of a file with an EDN map per line. Odd or Malformed."""
-    return _read(file, one_by_one, _Rewriting())
+    """The operations of a file with an EDN map per line, also in one vector. Odd or Malformed."""
+    return _read(_unwrapped(_blocks(file)), one_by_one, _Rewriting())
 
 
 _Rewritten = tuple[bytes, int | None] | None
@@ -88,12 +88,12 @@ _Rewritten = tuple[bytes, int | None] | None
 
 
 def _read(
-    file: BinaryIO, one_by_one: OneByOne, rewritten: Callable[[bytes], _Rewritten]
+    blocks: Iterable[bytes], one_by_one: OneByOne, rewritten: Callable[[bytes], _Rewritten]
 ) -> OpColumns:
     columns = EventColumns()
     before = 0
     edn = isinstance(rewritten, _Rewriting)
-    for raw in _blocks(file):
+    for raw in blocks:
         lines = raw.count(b"\n")
         fields = None
         shaped = _map_per_line(raw, lines)
@@ -123,6 +123,34 @@ def _blocks(file: BinaryIO) -> Iterator[bytes]:
         if raw.startswith(BOM):
             raise Odd("a byte order mark within")
         yield raw if raw.endswith(b"\n") else raw + b"\n"
+
+
+PAIRS = {b"[": b"]", b"(": b")"}
+
+
+def _unwrapped(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """The same lines without the vector or list around all, whose maps are indented by a space.
+
+    [{:process 0 ...}       {:process 0 ...}
+     {:process 1 ...}]      {:process 1 ...}
+    """
+    raw = next(blocks, b"")
+    close = PAIRS.get(raw[:1])
+    if close is None:
+        yield from chain([raw] if raw else [], blocks)
+        return
+    raw = raw[1:]
+    for following in blocks:
+        yield _outdented(raw)
+        raw = following
+    raw = raw.rstrip()
+    if not raw.endswith(close):
+        raise Odd("a vector that does not end with the file")
+    yield _outdented(raw[:-1] + b"\n")
+
+
+def _outdented(raw: bytes) -> bytes:
+    return raw.removeprefix(b" ").replace(b"\n {", b"\n{")
 
 
 def _map_per_line(raw: bytes, lines: int) -> bool:
