@@ -29,6 +29,7 @@ NAMES = {
     "clusters.systems.postgres.advisory.client": "'rollback' ends a transaction",
     "harness.driver.operations": "requests of the fault agent",
     "clusters.systems.sql_lease.client": "'clock' is an option: whose clock ends a lease",
+    "reports.run.next_step": "the usual kinds, for a command",
     "reports.many.cell_claims": "claims of the literature about kinds of fault",
     "commands.demo_command": "the plans of the demo",
 }
