@@ -153,19 +153,22 @@ class Azure(Http):
         status, _, said = self._ask(method, path, "", {**headers, "Authorization": by})
         return status, said
 
-    def contenders(self, lock: str) -> list[str]:
+    def _leased(self, lock: str) -> bool:
         status, said = self._blob("HEAD", lock, "")
-        if status == http.client.NOT_FOUND:
-            return []
-        assert status == http.client.OK, (status, said)
-        if said["x-ms-lease-state"] != "leased":
+        assert status in (http.client.OK, http.client.NOT_FOUND), (status, said)
+        return status == http.client.OK and said["x-ms-lease-state"] == "leased"
+
+    def contenders(self, lock: str) -> list[str]:
+        if not self._leased(lock):
             return []
         for attempt in range(self.attempts, max(0, self.attempts - self.newest), -1):
             for name in CLIENTS:
                 lease = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{name}_{attempt}"))
                 if self._blob("HEAD", lock, "", lease_id=lease)[0] == http.client.OK:
                     return [f"{lock} {name}_{attempt}"]
-        raise AssertionError(f"{lock} is leased to none of the latest attempts")
+        # It may have ended while the attempts were asked for.
+        assert not self._leased(lock), f"{lock} is leased to none of the latest attempts"
+        return []
 
     def delete(self, contender: str) -> None:
         """Ends the lease at once, as an operator can."""

@@ -160,7 +160,7 @@ def rows_of(folder: Path, address: str, service: str, name: str) -> list[Row]:
             env={"PYTHONPATH": path, "PATH": os.environ["PATH"]},
             capture_output=True, text=True, timeout=300, check=False,
         )  # fmt: skip
-    assert done.returncode == 0, done.stdout[-500:] + done.stderr[-3000:]
+    assert done.returncode == 0, done.stdout[-500:] + done.stderr[:1500] + done.stderr[-1500:]
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
 
