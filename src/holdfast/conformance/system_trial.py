@@ -20,6 +20,7 @@ from holdfast.clusters.libraries import environments
 from holdfast.clusters.libraries.lock_on_servers import lock_of
 from holdfast.clusters.systems.program import command_line
 from holdfast.clusters.systems.program.system import ProgramSystem
+from holdfast.clusters.systems.user_class.judged import judged
 from holdfast.clusters.systems.user_class.system import OwnSystem
 from holdfast.conformance import client_conformance
 from holdfast.harness.core.errors import EnvironmentFailed, UsageError
@@ -78,6 +79,12 @@ def tried(system: str, servers: str | None) -> list[str]:
         places = ",".join(f"{node.name}={node.address}" for node in nodes)
         argv = (sys.executable, "-S", "-P", "-m", SPOKEN, name, places, json.dumps({}))
         return client_conformance.tried_argv(argv, environment, abilities=able)
+
+
+def judged_span(system: str) -> str:
+    """How far the declarations of a user's lock let a hold be judged."""
+    made: System = load(user_system.row(system).entry)
+    return judged(made.promises({}))
 
 
 def _program(given: Mapping[str, str], nodes: Sequence[Node]) -> tuple[str, ...]:
