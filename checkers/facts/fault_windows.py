@@ -133,7 +133,7 @@ def _can_grant(case: Case, window: Window) -> bool:
     found = table(case)
     held = found.certain & (found.ret <= window.from_ns) & (found.end >= window.to_ns)
     if case.promises.bound in ("lease", "session"):
-        lasts_ns = longest(case.lease_ns, case.promises)
+        lasts_ns = longest(case.promises.lasting_ns(case.lease_ns), case.promises)
         if window.to_ns - window.from_ns <= lasts_ns:
             begun = (found.ok & (found.ret <= window.from_ns)) | (
                 found.unknown & (found.inv <= window.from_ns)

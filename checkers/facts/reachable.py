@@ -29,5 +29,5 @@ def _over_ns(case: Case, window: Window, clients: set[str]) -> int:
     """
     paused = window.traits.stops and window.nodes and set(window.nodes) <= clients
     if paused and window.traits.stops_monotonic:
-        return window.to_ns + case.lease_ns
+        return window.to_ns + case.promises.lasting_ns(case.lease_ns)
     return window.to_ns + (0 if paused else case.promises.recovery_ns)

@@ -111,10 +111,10 @@ def answered_span(case: Case, a: Attempt) -> Span | None:
 
 
 def longest_ns(case: Case) -> int:
-    """The longest lease of the run, as the slowest declared clock may count it."""
+    """The longest lease, or session, of the run, as the slowest declared clock may count it."""
     if "longest" not in case.memo:
-        ttl_ns = int(max(table(case).ttl.max(initial=0), case.lease_ns))
         promises = case.promises
+        ttl_ns = int(max(table(case).ttl.max(initial=0), promises.lasting_ns(case.lease_ns)))
         drift_ns = ttl_ns * promises.drift_ppm // 1_000_000
         case.memo["longest"] = ttl_ns + drift_ns + promises.slip_ns
     found: int = case.memo["longest"]

@@ -105,7 +105,8 @@ def near(case: Case, window: Window, from_ns: Ints, t_ns: Ints) -> Bools:
     of its rows was called at from_ns."""
     mine = t_ns >= window.earliest_ns
     if window.traits.passes:
-        mine &= window.to_ns + case.promises.recovery_ns + case.lease_ns >= from_ns
+        lasts_ns = case.promises.recovery_ns + case.promises.lasting_ns(case.lease_ns)
+        mine &= window.to_ns + lasts_ns >= from_ns
     return np.asarray(mine)
 
 

@@ -392,7 +392,7 @@ def _possible(log: Log, row: int, renewals: Sequence[Renewal], fate: _Fate) -> S
         ended = [INF] if lease_ns == INF and log.revivable(attempt) else [*ended, lease_ns]
     elif fate.kept.why in ("closed", "killed"):
         if promises.bound == "session":
-            ended.append(fate.kept.t_ns + longest(log.case.lease_ns, promises))
+            ended.append(fate.kept.t_ns + longest(promises.lasting_ns(log.case.lease_ns), promises))
         elif promises.bound == "connection":
             ended.append(max(fate.kept.t_ns, log.case.stop_ns) + promises.recovery_ns)
     return (log.inv[row], max(log.ret[row], min(ended)))

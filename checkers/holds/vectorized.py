@@ -257,8 +257,9 @@ def _possible(table: Table, follow: _Follow) -> None:
         over = np.minimum(over, lease)
     gone = (table.why == ENDS.index("closed")) | (table.why == ENDS.index("killed"))
     if promises.bound == "session":
-        lease_ns = int(_longest(np.array(case.lease_ns), promises.drift_ppm, promises.slip_ns))
-        over[gone] = np.minimum(over, table.end + lease_ns)[gone]
+        session_ns = np.array(promises.lasting_ns(case.lease_ns))
+        lasts_ns = int(_longest(session_ns, promises.drift_ppm, promises.slip_ns))
+        over[gone] = np.minimum(over, table.end + lasts_ns)[gone]
     elif promises.bound == "connection":
         over[gone] = np.minimum(over, np.maximum(table.end, case.stop_ns) + promises.recovery_ns)[
             gone

@@ -136,7 +136,7 @@ def lost_holds(case: Case) -> Places:
     entry = found.of_rows(rows)
     kept = (entry >= 0) & found.ok[entry]
     told = list(zip(found.row[entry[kept]].tolist(), rows[kept].tolist(), strict=True))
-    limit_ns = case.promises.notice_ns or case.lease_ns
+    limit_ns = case.promises.notice_ns or case.promises.lasting_ns(case.lease_ns)
     silent = [
         (loss.attempt.row, loss.other.row, calm_ns + limit_ns)
         for loss in losses(case)

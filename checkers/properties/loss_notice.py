@@ -74,7 +74,7 @@ no lock can prevent. Their writes after a notice are noted, not judged."""
 def check(case: Case) -> PropertyVerdict:
     """The verdict, with a finding per holder not notified; UNKNOWN without a time limit."""
     met = exercise(case, needs=NEEDS)
-    limit_ns = case.promises.notice_ns or case.lease_ns
+    limit_ns = case.promises.notice_ns or case.promises.lasting_ns(case.lease_ns)
     if limit_ns <= 0:
         reason = "neither a time for the notice nor a lease is known, so there is no limit"
         met = replace(met, missing=(reason, *met.missing))

@@ -130,7 +130,8 @@ def _session_ended(case: Case, tries: Indices) -> Bools:
     """
     found, closed = table(case), case.history.of(Op.CLOSED)
     closed = closed[column(case, "attempt")[closed] == 0]
-    limit_ns = case.error_ns + (case.promises.notice_ns or case.lease_ns)
+    promises = case.promises
+    limit_ns = case.error_ns + (promises.notice_ns or promises.lasting_ns(case.lease_ns))
     # Calls and ends of sessions in one order, per process by time. Of c1's call at 1.0 and c1's
     # ends at 0.5 and 1.4 the order is 0.5 end, 1.0 call, 1.4 end: what follows the call counts.
     ends = np.repeat([True, False], [len(closed), len(tries)])

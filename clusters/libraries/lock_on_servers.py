@@ -72,9 +72,11 @@ class LockOnServers(OnServers):
         return replace(
             mine,
             keeps=mine.keeps if self.lock.states_promises else _while_servers_run(mine),
-            # How far its clocks slip, and how soon it serves again, is the servers' affair.
+            # How far its clocks slip, how soon it serves again and how long a session lasts at
+            # least, is the servers' affair.
             slip_ns=max(mine.slip_ns, base.slip_ns),
             recovery_ns=max(mine.recovery_ns, base.recovery_ns),
+            session_ns=max(mine.session_ns, base.session_ns),
         )
 
     def abilities(self, options: Mapping[str, str]) -> Sequence[str]:

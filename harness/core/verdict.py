@@ -243,6 +243,8 @@ class Promises:
     purpose          "correctness", or "efficiency" where a harmless duplicate is tolerable
     bound            what ends a hold other than its release: "lease", "session", "connection",
                      "none" (only a release does)
+    session_ns       bound "session": how long the service keeps the session of a client that is
+                     gone, if that is longer than the run's lease
     renew_proves     an ok renewal means "owned without interruption since the grant"
     release_proves   an ok release means the same
     release_once     an ok release means "owned by this attempt" and is never repeated
@@ -288,8 +290,13 @@ class Promises:
     subtrees: bool = False
     delay_ns: int = 0
     reasons: bool = False
+    session_ns: int = 0
 
     def promised(self, prop: str, faults: Iterable[str]) -> bool:
         """Whether the property is promised under all the fault kinds that took effect."""
         kept = self.keeps.get(prop)
         return kept is not None and ("any" in kept or set(faults) <= set(kept))
+
+    def lasting_ns(self, lease_ns: int) -> int:
+        """How long a hold lasts that no release ends, if this lease is asked for."""
+        return max(lease_ns, self.session_ns) if self.bound == "session" else lease_ns

@@ -1,5 +1,7 @@
-"""The operations of an imported history as columns: a million take far less memory than as many
-objects, and models that know columns judge them without making one.
+"""The operations of an imported history as columns.
+
+A million take far less memory than as many objects, and models that know columns judge them without
+making one.
 
     columns[5]              the sixth operation, as a ForeignOp
     columns.begin[5]        the same number as columns[5].begin

@@ -250,7 +250,8 @@ def _parts(
         )
         base = case_of(manifest, empty, marks, faults)
     if margin_ns is None:
-        promised = (promises.recovery_ns, promises.notice_ns, promises.delay_ns, plan.lease_ns)
+        lasts_ns = promises.lasting_ns(plan.lease_ns)
+        promised = (promises.recovery_ns, promises.notice_ns, promises.delay_ns, lasts_ns)
         margin_ns = 15 * SECOND + 2 * sum(promised)
     parts = Parts(
         directory=run.history,

@@ -319,7 +319,7 @@ class Answers:
         return min([*ends, *(t_ns for t_ns in run.kills(node) if t_ns >= a.t_inv)])
 
     def _notice_within(self) -> int:
-        return int(self.run.promises["notice_ns"] or self.run.lease_ns)
+        return int(self.run.promises["notice_ns"] or self.run.lasting_ns)
 
     def out_of_reach(self, a: Row) -> list[tuple[int, int]]:
         """Spans in which faults or a starved host may have kept a client from being notified."""
@@ -332,7 +332,7 @@ class Answers:
                 paused = window.traits.stops and own
                 recovery = 0 if paused else int(self.run.promises["recovery_ns"])
                 if paused and window.traits.stops_monotonic:
-                    recovery = self.run.lease_ns
+                    recovery = self.run.lasting_ns
                 spans.append((window.from_ns, window.to_ns + recovery))
         return spans
 

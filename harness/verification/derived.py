@@ -82,6 +82,7 @@ class Run:
 
     slack_ns   largest error between timestamps of two hosts
     stop_ns    the last heal; lease_ns: lease that acquires request; resource: its mode
+    lasting_ns  the lease, or the session where that is longer: how long a hold lasts by itself
     start_ns, end_ns   of the workload; servers: their number
     """
 
@@ -111,6 +112,8 @@ class Run:
         self.servers, self.starved = servers, sorted(starved)
         self.kinds = frozenset(window.do for window in self.windows)
         self.bound = str(promises["bound"])
+        session_ns = int(promises.get("session_ns", 0)) if self.bound == "session" else 0
+        self.lasting_ns = max(lease_ns, session_ns)
         self.reach = cache(self._reach)
         self.end = cache(self._end)
         self.kept = cache(self._kept)
@@ -438,7 +441,7 @@ class Run:
             ends = [INF] if lapse == INF and self.revivable(a) else [*ends, lapse]
         elif self.bound in ("session", "connection") and self.gone(a, kept=True):
             late = max(self.kept(a), self.stop_ns) + int(self.promises["recovery_ns"])
-            session = self.kept(a) + self.longest(self.lease_ns)
+            session = self.kept(a) + self.longest(self.lasting_ns)
             ends.append(session if self.bound == "session" else late)
         return max(rows.t_ret[a], min(ends))
 

@@ -44,7 +44,7 @@ class Owners:
         # A holder without a notice is seen only when the limit for it is over.
         if max(shows.t_ret, shows.t_inv) < fault.since_ns and shows.attempt == owner.attempt:
             return "it was over before the fault"
-        lasts_ns = int(run.promises["recovery_ns"]) + run.lease_ns
+        lasts_ns = int(run.promises["recovery_ns"]) + run.lasting_ns
         if fault.traits.passes and fault.to_ns + lasts_ns < min(owner.t_inv, shows.t_inv):
             return "the fault was over before it"
         return ""

@@ -87,7 +87,7 @@ class Waits:
     def longest_ns(self) -> int:
         """The longest lease of the run, as the slowest clock may count it."""
         if self._longest < 0:
-            rows, most = self.rows, self.run.lease_ns
+            rows, most = self.rows, self.run.lasting_ns
             for asks in self.run.asks().values():
                 granted = ((rows.res if rows.status[at] == OK else rows.arg)[at] for at in asks)
                 most = max(most, *granted)
@@ -329,7 +329,7 @@ class Waits:
     def _session_lasted(self, row: Row) -> bool:
         """Whether no notice near a call tells that the session of its client was over."""
         run, stamps = self.run, self.rows.t_inv
-        limit = run.error_ns + int(run.promises["notice_ns"] or run.lease_ns)
+        limit = run.error_ns + int(run.promises["notice_ns"] or run.lasting_ns)
         ends = (stamps[at] for at in run.closed(row.process))
         return not any(row.t_inv - run.error_ns <= end <= row.t_ret + limit for end in ends)
 

@@ -138,6 +138,17 @@ def test_a_killed_owner_of_a_lease_lock_lets_go_when_it_runs_out() -> None:
     assert both(case(text, windows=(killed,))) == (Verdict.VIOLATED, Verdict.VIOLATED)
 
 
+def test_a_killed_owner_lets_go_when_its_session_ends_whatever_lease_was_asked_for() -> None:
+    text = "0a?@0 0a+1@1 1a?@2 1Q@2.5 1a-@8 9p?@14 9p-@30"
+    fault = {"windows": (window("kill", "c0", 3, 4, target="holder"),), "kinds": ("kill",)}
+    short: dict[str, Any] = {"bound": "session", "session_ns": 2 * SECOND}
+    assert both(case(text, promises=short, **fault)) == (Verdict.VIOLATED, Verdict.VIOLATED)
+    long: dict[str, Any] = {"bound": "session", "session_ns": 30 * SECOND}
+    assert Verdict.VIOLATED not in both(case(text, promises=long, **fault))
+    leased: dict[str, Any] = {"bound": "lease", "session_ns": 30 * SECOND}
+    assert both(case(text, promises=leased, **fault)) == (Verdict.VIOLATED, Verdict.VIOLATED)
+
+
 def test_a_lock_that_was_never_probed_is_unknown() -> None:
     verdict = orphan_freedom.check(case(HANDED_OVER))
     assert verdict.verdict is Verdict.UNKNOWN

@@ -140,6 +140,7 @@ class Api:
     """Requests of a user of the API, as they come."""
 
     def __init__(self, address: str) -> None:
+        self.address = address
         self._connection = http.client.HTTPConnection(address, PORT, timeout=5)
 
     def __call__(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
@@ -173,6 +174,17 @@ def test_a_lease_is_created_once_and_replaced_only_under_its_version(api: Api) -
     code, refused = api("PUT", path, changed)
     assert (code, refused["reason"], refused["code"]) == (409, "Conflict", 409)
     assert api("GET", path)[1]["spec"] == {"holderIdentity": "b"}
+
+
+@pytest.mark.real_server
+def test_a_lock_may_have_any_name(api: Api) -> None:
+    leases = Leases([api.address], 0)
+    for n, name in enumerate(("a b", "a%20b", "ä/b?c#d")):
+        assert leases.read(name) is None
+        made = leases.create(name, {"holderIdentity": str(n)})
+        assert leases.read(name) == made
+        assert leases.replace(name, made.version, {"holderIdentity": ""}).holder == ""
+    leases.close()
 
 
 @pytest.mark.real_server

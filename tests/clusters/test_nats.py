@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import importlib
 import json
+import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -117,6 +118,13 @@ def test_the_revision_of_the_creation_is_the_token_and_a_held_key_is_refused() -
         assert (await taken(mine, 9)).token == 4
 
     asyncio.run(talk())
+
+
+def test_a_lock_may_have_any_name() -> None:
+    names = ["lock-1", "a b", "a=20b", "a%20b", "ä/b", "a.b", ".", "a~b", "a*b>c"]
+    keys = [adapter().key_of(name) for name in names]
+    assert all(re.fullmatch("[-/_=a-zA-Z0-9]+", key) for key in keys)
+    assert len(set(keys)) == len(names) and keys[0] == "lock-1"
 
 
 def test_a_key_of_somebody_else_is_neither_renewed_nor_deleted() -> None:

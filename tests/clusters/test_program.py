@@ -18,7 +18,7 @@ from holdfast.clusters.systems.program.system import ProgramSystem
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.operations import Grant, Status
+from holdfast.harness.core.operations import Answer, Grant, Mode, Status
 from holdfast.harness.core.ports import Image, Node, Place, System
 from holdfast.harness.plans.plan import Plan
 from holdfast.planning.prepare import complete
@@ -249,3 +249,47 @@ def test_a_cancellation_that_meets_the_response_of_a_program_is_not_lost(tmp_pat
             await client.close()
 
     assert asyncio.run(work()) == [False] * 3
+
+
+# What a program does that catches everything: the reason is on its stderr only.
+CATCHES = """
+import json
+import sys
+import traceback
+
+for line in sys.stdin:
+    asked = json.loads(line)
+    try:
+        asked["lease_ms"] + "s"
+    except Exception:
+        print(json.dumps({"id": asked["id"], "outcome": "info"}), flush=True)
+        PRINT
+"""
+
+
+@pytest.mark.parametrize(
+    ("prints", "error"),
+    [
+        ("traceback.print_exc()", "TypeError: unsupported operand type"),
+        ("pass", "the client program answered info without an error"),
+    ],
+)
+def test_an_unknown_outcome_without_an_error_has_that_of_stderr(
+    tmp_path: Path, prints: str, error: str
+) -> None:
+    (tmp_path / "catches.py").write_text(CATCHES.replace("PRINT", prints))
+    argv = json.dumps([sys.executable, "catches.py"])
+    setup = client_setup(None, {"folder": str(tmp_path), "argv": argv})
+
+    async def work() -> Answer:
+        client = ProgramClient(setup)
+        await client.open()
+        try:
+            asked = {"attempt": 1, "ttl_ns": SECOND, "wait_ns": 0}
+            return await client.acquire("db", **asked, mode=Mode.EXCLUSIVE)
+        finally:
+            await client.close()
+
+    answer = asyncio.run(work())
+    assert answer.outcome is Status.INFO and answer.error.startswith(error)
+    assert ("stderr" in answer.error) is (prints != "pass")

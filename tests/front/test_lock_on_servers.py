@@ -212,3 +212,46 @@ def test_a_program_holds_on_our_redis_and_doctor_agrees(
 def test_a_plan_names_it_like_any_system(lock: Write) -> None:
     plan = Plan(system=f"{lock()}@redis")
     assert prepare.prepared(plan_options.from_options({"system": plan.system}, [])).row.most
+
+
+# kazoo's own state says for ever that it holds, and its release returns true (kazoo#213).
+KAZOO = """
+class Semaphore:
+    libraries = ("kazoo==2.11.0",)
+    bound = "session"
+
+    def __init__(self, servers, options):
+        from kazoo.client import KazooClient
+
+        self.zk = KazooClient(f"{servers[0][1]}:2181", timeout=1)
+        self.zk.start()
+        self.held = {}
+
+    def acquire(self, lock, owner, lease_s, permits=1, limit=1):
+        self.held[owner] = self.zk.Semaphore("/" + lock, owner, max_leases=limit)
+        return self.held[owner].acquire(blocking=False)
+
+    def renew(self, lock, owner, lease_s):
+        return self.held[owner].is_acquired
+
+    def release(self, lock, owner):
+        return self.held.pop(owner).release()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.real_server
+def test_a_semaphore_that_outlives_its_session_is_violated_on_our_zookeeper(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    in_empty_folder(tmp_path, monkeypatch)
+    needs.binary("java")
+    Path("mylock.py").write_text(KAZOO)
+    tried = holdfast(capsys, "doctor", "--system", "mylock.py:Semaphore@zookeeper")
+    assert tried.code == 0, tried.out + tried.err
+    ran = holdfast(
+        capsys, "run", "--system", "zookeeper", "--client", "mylock.py:Semaphore",
+        "--workload", "semaphore", "--set", "permits=1", "--time", "8s", "--seed", 1,
+        "--nemesis", "pause:target=holder,every=3s,for=2500ms",
+    )  # fmt: skip
+    assert ran.code == 1 and "Over-admission" in ran.out

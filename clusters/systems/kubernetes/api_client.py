@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypedDict
+from urllib.parse import quote
 
 from holdfast.clusters.systems.kubernetes import LEASES, PORT
 from holdfast.clusters.systems.kubernetes.wire import Metadata, Spec
@@ -56,7 +57,7 @@ class Leases:
     def read(self, name: str) -> Lease | None:
         """The lease, None if there is none. Raises Failed."""
         try:
-            return _lease(self._ask("GET", f"{LEASES}/{name}"))
+            return _lease(self._ask("GET", _path(name)))
         except Failed as failed:
             if failed.code == http.client.NOT_FOUND:
                 return None
@@ -69,7 +70,7 @@ class Leases:
     def replace(self, name: str, version: str, spec: Spec) -> Lease:
         """The lease as written over that version. Raises Failed, 409 if it has another one."""
         metadata = Metadata(name=name, resourceVersion=version)
-        return _lease(self._ask("PUT", f"{LEASES}/{name}", {"metadata": metadata, "spec": spec}))
+        return _lease(self._ask("PUT", _path(name), {"metadata": metadata, "spec": spec}))
 
     def close(self) -> None:
         """Ends the connection."""
@@ -102,6 +103,10 @@ class Leases:
     def _connected(self) -> http.client.HTTPConnection:
         """Connected by the first request."""
         return http.client.HTTPConnection(self._addresses[self._at], PORT, timeout=ANSWER_WITHIN_S)
+
+
+def _path(name: str) -> str:
+    return f"{LEASES}/{quote(name, safe='')}"
 
 
 def _lease(said: Body) -> Lease:

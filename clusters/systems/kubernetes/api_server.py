@@ -24,6 +24,7 @@ from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TypedDict
+from urllib.parse import unquote
 
 from holdfast.clusters.systems.etcd import PORT as ETCD_PORT
 from holdfast.clusters.systems.kubernetes import LEASES, NAMESPACE, PORT
@@ -208,7 +209,7 @@ class Handler(BaseHTTPRequestHandler):
         path = self.path.partition("?")[0]
         if not path.startswith(f"{LEASES}/"):
             raise Refused(HTTPStatus.NOT_FOUND, "NotFound", "only leases are served here")
-        return path[len(LEASES) + 1 :]
+        return unquote(path[len(LEASES) + 1 :])
 
     def _body(self) -> Stored:
         length = int(self.headers.get("Content-Length", "0"))

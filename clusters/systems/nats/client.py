@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import nats
 import nats.errors
@@ -44,6 +45,12 @@ MEANING: tuple[tuple[type[Exception], Status], ...] = (
 )
 """Error -> what it means for a write. Others are INFO. While disconnected the library buffers
 writes and sends them later, so a write that was given up may still take effect."""
+
+
+def key_of(lock: str) -> str:
+    """The key of a lock of any name: keys have letters, digits and few signs, and a dot ends a
+    part of the subject. `a b` is `a=20b`."""
+    return quote(lock, safe="").replace(".", "%2E").replace("~", "%7E").replace("%", "=")
 
 
 class NatsLock:
@@ -95,7 +102,7 @@ class NatsLock:
 
     async def _create(self, lock: str, attempt: int) -> Answer:
         try:
-            revision = await _heard(self._bucket.create(lock, str(attempt).encode()))
+            revision = await _heard(self._bucket.create(key_of(lock), str(attempt).encode()))
         except nats.js.errors.KeyWrongLastSequenceError:
             return HELD
         except (nats.errors.Error, OSError) as error:
@@ -108,7 +115,7 @@ class NatsLock:
         value = str(grant.attempt).encode()
 
         async def write(revision: int) -> None:
-            written = self._bucket.update(grant.lock, value, revision)
+            written = self._bucket.update(key_of(grant.lock), value, revision)
             self._newest[grant.attempt] = await _heard(written)
 
         answer = await self._if_ours(grant, write)
@@ -120,7 +127,7 @@ class NatsLock:
         """Deletes the key on the same condition."""
 
         async def delete(revision: int) -> None:
-            await _heard(self._bucket.delete(grant.lock, last=revision))
+            await _heard(self._bucket.delete(key_of(grant.lock), last=revision))
 
         answer = await self._if_ours(grant, delete)
         self._newest.pop(grant.attempt, None)
@@ -146,7 +153,7 @@ class NatsLock:
             except (nats.errors.Error, OSError) as error:
                 return _answer(error)
             try:
-                entry = await _heard(self._bucket.get(grant.lock))
+                entry = await _heard(self._bucket.get(key_of(grant.lock)))
             except (nats.js.errors.KeyNotFoundError, nats.js.errors.KeyDeletedError):
                 break
             except (nats.errors.Error, OSError) as error:

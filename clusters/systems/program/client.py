@@ -33,7 +33,9 @@ from holdfast.harness.recording.error_lines import first_error
 ANSWER_NS = 5 * SECOND
 """A response later than this has an unknown outcome."""
 CLOSE_S = 2
+STDERR_S = 0.1
 LINE_BYTES = 1 << 20
+UNSAID = "the client program answered info without an error"
 LATE = "no response from the client program in time"
 SENDERS = ("worker", "program")
 """Which process sends requests to the protected resource: Holdfast's, or the program itself."""
@@ -55,6 +57,9 @@ class ProgramClient:
         self._attempts: set[int] = set()
         self._said: deque[str] = deque(maxlen=3)
         self._error = ""
+        self._failed = asyncio.Event()
+        """set once there is an error on its stderr"""
+        self._waited_for_error = False
         self._closing = False
         self._tasks: list[asyncio.Task[None]] = []
         self._listed: Collection[str] = json.loads(setup.options.get("abilities", "[]"))
@@ -162,7 +167,18 @@ class ProgramClient:
         if answer is None:
             return Answer(outcome=Status.INFO, error=LATE)
         said = protocol.answer(answer, 0)
-        return Answer(outcome=said.outcome, token=said.token, ttl_ns=ttl_ns, error=said.error)
+        error = said.error or (await self._unsaid() if said.outcome is Status.INFO else "")
+        return Answer(outcome=said.outcome, token=said.token, ttl_ns=ttl_ns, error=error)
+
+    async def _unsaid(self) -> str:
+        """Why an outcome is unknown whose response has no error: the first one on stderr, which may
+        be read after the response."""
+        if not self._waited_for_error:
+            self._waited_for_error = True
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(STDERR_S):
+                    await self._failed.wait()
+        return f"{self._error} (first on its stderr; {UNSAID})" if self._error else UNSAID
 
     def writer(self, resource: Resource, address: str) -> Resource:
         """The resource, written to by the program with `sender=program`."""
@@ -178,7 +194,10 @@ class ProgramClient:
             return Reply(outcome=Status.INFO, error=LATE)
         if said["outcome"] != "ok":
             outcome = Status.FAIL if said["outcome"] == "fail" else Status.INFO
-            return Reply(outcome=outcome, error=str(said.get("error") or ""))
+            error = str(said.get("error") or "")
+            if outcome is Status.INFO and not error:
+                error = await self._unsaid()
+            return Reply(outcome=outcome, error=error)
         try:
             return resource_replies.answered(json.loads(str(said.get("answer", ""))))
         except (ValueError, KeyError, TypeError) as error:
@@ -242,6 +261,8 @@ class ProgramClient:
             text = line.decode(errors="replace").rstrip()
             self._said.append(text)
             self._error = self._error or first_error([text])
+            if self._error:
+                self._failed.set()
             sys.stderr.write(f"{text}\n")
 
     def _give_up(self, why: str) -> NoReturn:

@@ -58,6 +58,7 @@ class ProgramSystem:
             proves=bool(self._table.get("proves", True)),
             evidence=f"the client program {' '.join(self.argv(options))}",
             listed=self.listed(),
+            session_ms=int(self._table.get("session_ms", 0)),
         )
 
     def abilities(self, options: Mapping[str, str]) -> Sequence[str]:

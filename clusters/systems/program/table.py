@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from holdfast.clusters.systems.program.command_line import blanks, split
-from holdfast.clusters.systems.user_class.system import CHOICES, STARTS
+from holdfast.clusters.systems.user_class.system import CHOICES, STARTS, wrong_session
 from holdfast.clusters.systems.user_class.terms import LISTED
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.verdict import PROPERTIES
@@ -142,6 +142,7 @@ KEYS: Mapping[str, Callable[[object], str]] = {
     "order": _one_of("order"),
     "purpose": _one_of("purpose"),
     "proves": _flag,
+    "session_ms": lambda value: wrong_session(value, "session"),
     "abilities": _abilities,
     "start": lambda value: "" if value in STARTS else f"expected one of {', '.join(STARTS)}",
 }
@@ -164,6 +165,9 @@ def problems(table: Mapping[str, Json]) -> list[str]:
         found.append(f"{', '.join(needless)}: {server_of(table)} is a built-in system with its own")
     elif needless and not served:
         found.append(f"{', '.join(needless)} without a server or image to start")
+    wrong = wrong_session(table.get("session_ms"), table.get("bound"))
+    if wrong and not KEYS["session_ms"](table["session_ms"]):
+        found.append(f"session_ms: {wrong}")
     if "data" in table and "image" not in table:
         found.append(
             "data without image: without an image, {data} in server is a persistent folder"

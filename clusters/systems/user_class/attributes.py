@@ -26,6 +26,7 @@ VALUES: Mapping[str, Callable[[object], bool]] = {
     "proves": lambda value: isinstance(value, bool),
     "waits": lambda value: isinstance(value, bool),
     "nodes": lambda value: isinstance(value, int) and not isinstance(value, bool),
+    "session_ms": lambda value: isinstance(value, int) and not isinstance(value, bool),
     "ports": _words,
     "libraries": _words,
     "options": lambda value: isinstance(value, Mapping),

@@ -30,6 +30,7 @@ USUAL = ("mutual-exclusion", "ownership", "deadlock-freedom", "orphan-freedom", 
 WITH_TOKENS = ("token-order", "no-stale-write")
 TOGETHER, IN_TURN = STARTS = "together", "in turn"
 """Values of `start`: a class may also have a method of that name."""
+LONGEST_SESSION_MS = 3_600_000
 CHOICES = {
     "tokens": ("none", "ordered", "unordered"),
     "bound": ("lease", "session", "connection", "none"),
@@ -46,10 +47,12 @@ def declared(
     proves: bool,
     evidence: str,
     listed: Collection[str] = (),
+    session_ms: int = 0,
 ) -> Promises:
     """The promises of a user's lock: its values of CHOICES, and by default those of any lock.
 
-    listed   what it can do beyond a plain lock, of `LISTED`
+    listed       what it can do beyond a plain lock, of `LISTED`
+    session_ms   how long the session of a client that is gone lasts; 0: as long as the lease
     """
     ordered = chosen["tokens"] == "ordered"
     if promises is None:
@@ -68,12 +71,22 @@ def declared(
         tokens_unique=ordered,
         subtrees="subtrees" in listed,
         recovery_ns=5 * SECOND,
+        session_ns=session_ms * MILLISECOND,
         keeps={
             prop: (kinds,) if isinstance(kinds, str) else tuple(kinds)
             for prop, kinds in promises.items()
         },
         sheet={"evidence": evidence},
     )
+
+
+def wrong_session(session_ms: object, bound: object) -> str:
+    """What is wrong with a declared `session_ms`, "" if nothing is or none is declared."""
+    if session_ms is None:
+        return ""
+    if type(session_ms) is not int or not 0 < session_ms <= LONGEST_SESSION_MS:
+        return f"expected milliseconds, 1 to {LONGEST_SESSION_MS}"
+    return "" if bound == "session" else "only holds that a session ends have it: bound = 'session'"
 
 
 class OwnSystem:
@@ -86,12 +99,12 @@ class OwnSystem:
         self._made: Any = load(f"{module}:{attr}")
         self._name = attr
         self.client = f"holdfast.clusters.systems.user_class.client:{name}"
-        self.libraries: Sequence[str] = tuple(getattr(self._made, "libraries", ()))
-        self.ports: Sequence[int] = tuple(getattr(self._made, "ports", ()))
-        self._server: object = getattr(self._made, "server", None)
-        self._defaults: Mapping[str, object] = dict(getattr(self._made, "options", {}))
+        self.libraries: Sequence[str] = tuple(self._stated("libraries", ()))
+        self.ports: Sequence[int] = tuple(self._stated("ports", ()))
+        self._server: object = self._stated("server")
+        self._defaults: Mapping[str, object] = dict(self._stated("options", {}))
         self.server_of = self._server if isinstance(self._server, str) else ""
-        self.nodes = int(getattr(self._made, "nodes", 1 if callable(self._server) else 0))
+        self.nodes = int(self._stated("nodes", 1 if callable(self._server) else 0))
         self.servers_import = callable(self._server) and bool(self.libraries)
         self._start: object = inspect.getattr_static(self._made, "start", TOGETHER)
         self.in_turn = self._start == IN_TURN
@@ -100,9 +113,13 @@ class OwnSystem:
         if problems:
             raise UsageError(*(f"{attr}: {problem}" for problem in problems))
 
+    def _stated(self, name: str, default: object = None) -> Any:
+        """An attribute of the class, which need not have it."""
+        return getattr(self._made, name, default)
+
     def _problems(self) -> list[str]:
         made, problems = self._made, []
-        missing = [name for name in ("acquire", "release") if not callable(getattr(made, name, 0))]
+        missing = [name for name in ("acquire", "release") if not callable(self._stated(name, 0))]
         if missing:
             problems.append(f"missing {' and '.join(missing)}")
         problems += misspelt(made)
@@ -115,14 +132,17 @@ class OwnSystem:
         elif self.nodes and not (callable(self._server) and self.ports):
             problems.append("nodes require `server` (the command of one server) and ports")
         for name, choices in CHOICES.items():
-            if getattr(made, name, choices[0]) not in choices:
+            if self._stated(name, choices[0]) not in choices:
                 problems.append(
-                    f"invalid {name} = {getattr(made, name)!r}:"
-                    f" expected one of {', '.join(choices)}"
+                    f"invalid {name} = {self._stated(name)!r}: expected one of {', '.join(choices)}"
                 )
+        wrong = wrong_session(
+            self._stated("session_ms"), self._stated("bound", CHOICES["bound"][0])
+        )
+        problems += [f"session_ms: {wrong}"] if wrong else []
         if isinstance(self._start, str) and self._start not in STARTS:
             problems.append(f"invalid start = {self._start!r}: expected one of {', '.join(STARTS)}")
-        promises = getattr(made, "promises", {})
+        promises = self._stated("promises", {})
         if not isinstance(promises, Mapping):
             return [
                 *problems,
@@ -149,11 +169,12 @@ class OwnSystem:
         """What the class promises. UsageError for unknown options."""
         self._options(options)
         return declared(
-            {name: getattr(self._made, name, values[0]) for name, values in CHOICES.items()},
-            promises=getattr(self._made, "promises", None),
-            proves=bool(getattr(self._made, "proves", True)),
+            {name: self._stated(name, values[0]) for name, values in CHOICES.items()},
+            promises=self._stated("promises"),
+            proves=bool(self._stated("proves", True)),
             evidence=f"{self._name}, a class of the user",
             listed=self.listed(),
+            session_ms=self._stated("session_ms", 0),
         )
 
     def _options(self, options: Mapping[str, str]) -> dict[str, str]:

@@ -28,7 +28,7 @@ from holdfast.clusters.systems.zookeeper import (
     PORT,
     record,
 )
-from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.fault_traits import CUTS, SKEWS, STOPS
 from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
@@ -77,6 +77,7 @@ class ZooKeeper(KeepsFiles):
         return replace(
             LEASE_WITH_TOKENS,
             bound="session",
+            session_ns=2 * int(chosen["tick"]) * MILLISECOND,
             order="fifo",
             notice_ns=3 * SECOND,
             recovery_ns=12 * SECOND,

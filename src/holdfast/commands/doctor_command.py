@@ -127,14 +127,23 @@ def _try_client(client: str, servers: str, as_json: bool, sends: bool) -> int:
 def _try_system(system: str, servers: str | None, as_json: bool) -> int:
     """Test a user's lock and print its faults; 2 if there are any."""
     faults = system_trial.tried(system, servers)
-    return _told("system", system, faults, "a lock was granted, kept and released", as_json)
+    fine, cost = "a lock was granted, kept and released", system_trial.judged_span(system)
+    return _told("system", system, faults, fine, as_json, judged=cost)
 
 
-def _told(what: str, name: str, faults: Sequence[str], fine: str, as_json: bool) -> int:
-    """Print the faults of what was tried, or that it is fine; 2 if there are any."""
+def _told(
+    what: str, name: str, faults: Sequence[str], fine: str, as_json: bool, *, judged: str = ""
+) -> int:
+    """Print the faults of what was tried, or that it is fine; 2 if there are any.
+
+    judged: how far its declarations let a hold be judged
+    """
+    more = {"judged": judged} if judged else {}
     if as_json:
-        click.echo(json.dumps({what: name, "faults": faults}))
+        click.echo(json.dumps({what: name, "faults": faults, **more}))
     else:
+        for words in more.values():
+            say(f"  judged: {words}")
         for fault in faults:
             say(f"  wrong: {fault}")
         click.echo(f"{name}: {count(len(faults), 'fault') if faults else fine}")

@@ -20,6 +20,7 @@ from holdfast.clusters.libraries import environments
 from holdfast.clusters.libraries.lock_on_servers import lock_of
 from holdfast.clusters.systems.program import command_line
 from holdfast.clusters.systems.program.system import ProgramSystem
+from holdfast.clusters.systems.user_class.judged import judged
 from holdfast.clusters.systems.user_class.system import OwnSystem
 from holdfast.conformance import client_conformance
 from holdfast.harness.core.errors import EnvironmentFailed, UsageError
@@ -59,10 +60,7 @@ def tried(system: str, servers: str | None) -> list[str]:
             (folder / f"{module}.py").write_bytes(path.read_bytes())
             paths.append(str(folder))
         given = user_system.program_options(system, made, {}, RunDir(folder).program)
-        nodes = [
-            Node(name=f"n{n}", role="server", address=f"127.0.0.{n}", python=sys.executable)
-            for n in range(1, row.nodes + 1)
-        ]
+        nodes = _nodes(made, row.nodes) if servers is None else []
         environment = {"PYTHONPATH": os.pathsep.join(paths)}
         if servers is not None:
             listed = enumerate(servers.split(","), 1)
@@ -78,6 +76,32 @@ def tried(system: str, servers: str | None) -> list[str]:
         places = ",".join(f"{node.name}={node.address}" for node in nodes)
         argv = (sys.executable, "-S", "-P", "-m", SPOKEN, name, places, json.dumps({}))
         return client_conformance.tried_argv(argv, environment, abilities=able)
+
+
+def judged_span(system: str) -> str:
+    """How far the declarations of a user's lock let a hold be judged."""
+    made: System = load(user_system.row(system).entry)
+    return judged(made.promises({}))
+
+
+def _nodes(made: System, most: int) -> list[Node]:
+    """The servers to start on loopback addresses: one alone of a service whose servers cannot
+    reach each other there. It grants a lock as well."""
+    nodes = [
+        Node(name=f"n{n}", role="server", address=f"127.0.0.{n}", python=sys.executable)
+        for n in range(1, most + 1)
+    ]
+    with tempfile.TemporaryDirectory(prefix="holdfast-") as scratch:
+        try:
+            if most > 1:
+                made.command(nodes[0], nodes, _place(Path(scratch)), {})
+        except EnvironmentFailed:
+            return nodes[:1]
+    return nodes
+
+
+def _place(folder: Path) -> Place:
+    return Place(run_id="doctor", run_dir=folder, shared=(), label="doctor")
 
 
 def _program(given: Mapping[str, str], nodes: Sequence[Node]) -> tuple[str, ...]:
@@ -100,7 +124,7 @@ def _serving(
 ) -> Iterator[None]:
     """Starts the servers of a lock on loopback addresses. EnvironmentFailed if one of
     them is not ready in time."""
-    place = Place(run_id="doctor", run_dir=folder, shared=(), label="doctor")
+    place = _place(folder)
     started: list[tuple[Node, subprocess.Popen[bytes], Path]] = []
     try:
         for node in nodes:

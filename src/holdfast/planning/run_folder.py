@@ -92,8 +92,10 @@ def manifest(
     promises = design_sheet.with_resource(found.promises, plan.resource)
     shape = Shape.of(workload_options(plan))
     # A hold that ends with a session lasts as long as its section does.
-    longest_ns = max(plan.lease_ns, shape.hold_leases * plan.lease_ns, shape.writes * shape.gap_ns)
-    probe_ns = promises.recovery_ns + (plan.clients + 2) * plan.lease_ns + 5 * SECOND
+    lasting_ns = promises.lasting_ns(plan.lease_ns)
+    longest_ns = max(lasting_ns, shape.hold_leases * plan.lease_ns, shape.writes * shape.gap_ns)
+    # The sessions of all clients that are gone end beside each other, leases one after another.
+    probe_ns = lasting_ns + (plan.clients + 1) * plan.lease_ns + promises.recovery_ns + 5 * SECOND
     workload = {**workload_options(plan), "probe_ns": str(probe_ns)}
     workload |= {"over_ns": str(plan.time_ns + 600 * SECOND), "clients": str(plan.clients)}
     # What the plan itself asks to be judged counts like a promise.
