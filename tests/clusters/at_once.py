@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-AT_ONCE = 3
+AT_ONCE = 2
 Row = dict[str, Any]
 Trials = Mapping[tuple[str, ...], "Future[list[Row]]"]
 """The parameters of a test -> the rows of its trial, which may be still running."""
