@@ -12,6 +12,8 @@ from holdfast.reports.text.formatting import listed, plain
 
 USUAL = ("pause", "kill", "partition", "clock")
 """Kinds of fault that every lock meets."""
+LONGEST = 4000
+"""Characters of a command that is read; a run directory may have any text for one."""
 
 
 def differences(run: Judged) -> str:
@@ -30,6 +32,8 @@ def differences(run: Judged) -> str:
 
 def _options(command: str) -> dict[str, str]:
     """The options of a command and their values; {} if it is not of that form."""
+    if len(command) > LONGEST:
+        return {}
     try:
         words = shlex.split(command)
     except ValueError:

@@ -27,6 +27,8 @@ def test_the_next_command_is_compared_in_the_options_that_both_state() -> None:
     )
     assert differences(read(unknown(remedy=""))) == ""
     assert differences(read(unknown(command="an 'open quote"))) == ""
+    # A word of a megabyte takes the splitter ten seconds.
+    assert differences(read(unknown(command=f"{RUN} {'x' * 4000}"))) == ""
 
 
 def test_a_run_that_leaves_questions_open_says_that_the_lock_is_not_accused() -> None:
