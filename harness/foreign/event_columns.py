@@ -267,10 +267,10 @@ def paired(events: Block, values: list[Hashable] | None, names: Named) -> OpColu
     """
     completion = _completions(events)
     asked = np.flatnonzero(events.kind == INVOKE)
-    told = completion.take(asked)
-    answered = told >= 0
+    answer = completion.take(asked)
+    answered = answer >= 0
     # The event itself stands for a completion that is missing: every use is masked.
-    last = np.where(answered, told, asked)
+    last = np.where(answered, answer, asked)
     status = STATUS_OF.take(np.where(answered, events.kind.take(last), INFO))
     status[(status == Status.FAIL) & events.not_owner.take(last)] = Status.NOT_OWNER
     keys = events.key.take(asked)
@@ -282,7 +282,7 @@ def paired(events: Block, values: list[Hashable] | None, names: Named) -> OpColu
         f=Coded(events.f.take(asked), names.fs),
         key=Coded(keys, names.keys),
         value=_values(values, asked.tolist()),
-        result=_values(values, told.tolist()),
+        result=_values(values, answer.tolist()),
         begin=asked.astype(np.int64),
         end=np.where(status == Status.INFO, OPEN, last).astype(np.int64),
         status=status,
@@ -307,10 +307,10 @@ def _values(values: list[Hashable] | None, rows: list[int]) -> list[Hashable] | 
 
 
 def _latest(
-    column: Ints, asked: npt.NDArray[np.intp], told: npt.NDArray[np.intp], none: int
+    column: Ints, asked: npt.NDArray[np.intp], answer: npt.NDArray[np.intp], none: int
 ) -> Ints:
     """What the completion says, or the invocation if it does not."""
-    later = column.take(told)
+    later = column.take(answer)
     return np.where(later != none, later, column.take(asked))
 
 
@@ -334,15 +334,15 @@ def _completions(events: Block) -> npt.NDArray[np.int64]:
     if (invokes == after).any():
         raise Odd("an invocation or a completion too many")
     completes = np.flatnonzero(after)
-    told, asked = order.take(completes), order.take(completes - 1)
-    if (events.f.take(told) != events.f.take(asked)).any():
+    answer, asked = order.take(completes), order.take(completes - 1)
+    if (events.f.take(answer) != events.f.take(asked)).any():
         raise Odd("the completion of another operation")
-    keyed = events.key.take(told)
+    keyed = events.key.take(answer)
     if ((keyed != UNKEYED) & (keyed != events.key.take(asked))).any():
         raise Odd("the completion of another lock, or of one that was not named")
     _check_times(events.time.take(order), process)
     completion = np.full(len(order), -1, np.int64)
-    completion[asked] = told
+    completion[asked] = answer
     return completion
 
 
