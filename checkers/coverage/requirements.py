@@ -423,6 +423,8 @@ def _queries(case: Case) -> Met:
     # What a lock does not report at all fails each time, and cannot be wrong.
     reported = set(rows["f"][asked[rows["status"][asked] != Status.FAIL]].tolist())
     never = set(rows["f"][asked].tolist()) - reported
+    if asked.size and not reported and not checks:
+        lacks.append(f"no query was answered: 0 of {len(asked)}")
     if Op.HOLDER not in never and not holders:
         lacks.append(f"no response named a holder: 0 of {len(asked)} queries")
     if Op.PLACE not in never and not places:

@@ -264,6 +264,11 @@ ROWS: dict[str, dict[str, Row]] = {
     },
     "truthful-queries": {
         "nothing asked": (CONTENDED, {}, "no response named a holder: 0 of 0"),
+        "nothing answered": (
+            "0a? 0a+1 1q? 1q- 1k? 1k- 1l? 1l- 0r? 0r+",
+            {},
+            "no query was answered: 0 of 3",
+        ),
         "nobody holds": ("0q? 0q+ " + CONTENDED, {}, "no response named a holder: 0 of 1"),
         "no place": (
             "0a? 0a+1 1a? 1q? 1q+1=0 0r? 0r+ 1a+2",
