@@ -83,13 +83,14 @@ class Merged:
     """What all parts so far exercised of a property.
 
     needs, kinds   the needs of the property, and the conditions of each kind of fault
-    doubts         what speaks against HOLDS in any part
+    doubts         what speaks against HOLDS in any part; either: as "one of two"
     """
 
     prop: str
     needs: _Covered = field(default_factory=_Covered)
     kinds: dict[str, _Covered] = field(default_factory=dict)
     doubts: dict[str, None] = field(default_factory=dict)
+    either: dict[str, None] = field(default_factory=dict)
     aside: str = ""
 
     def add(self, part: Judged, again: Judged | None, to_come: Collection[str]) -> None:
@@ -121,6 +122,7 @@ class Merged:
             unmet = {what: (why,) for what, why in one.unmet.items()}
             self.kinds[kind].add(unmet, _conditions(one) - not_yet, later - not_yet)
         self.doubts.update(dict.fromkeys(met.doubts))
+        self.either.update(dict.fromkeys(met.either))
         self.aside = met.aside or self.aside
 
     def _count(self, coverage: Exercise, sign: int) -> None:
@@ -138,6 +140,7 @@ class Merged:
             missing=tuple(dict.fromkeys(lacks)),
             kinds={kind: _met(covered) for kind, covered in self.kinds.items()},
             doubts=tuple(dict.fromkeys(filter(None, (doubt, *self.doubts)))),
+            either=tuple(self.either),
             aside=self.aside,
             merged=True,
         )

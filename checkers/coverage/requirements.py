@@ -39,6 +39,7 @@ class Exercise:
     counts   how often each event happened that the property is about
     missing  what the property needs and the run did not show, one reason each
     doubts   why the property cannot be HOLDS although it was exercised, one reason each
+    either   doubts that the run proves as "one of two", of which not both are promised
     needs    the reasons of `missing` per need, () if it is met; others are needs of this property
              alone
     kinds    coverage of each requested kind of fault: HOLDS is limited to those with enough
@@ -51,6 +52,7 @@ class Exercise:
     kinds: Mapping[str, verdicts_by_fault.Met]
     needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     doubts: tuple[str, ...] = ()
+    either: tuple[str, ...] = ()
     aside: str = ""
     merged: bool = False
 
@@ -117,7 +119,7 @@ def conclude(
     else:
         verdict, reason = _without_findings(exercise)
     case.memo.setdefault("exercises", {})[prop] = exercise
-    lacking = "; ".join((*exercise.doubts, *exercise.missing))
+    lacking = "; ".join((*exercise.either, *exercise.doubts, *exercise.missing))
     if problems or (findings and not proved):
         lacking = reason if not proved else f"the history may be incomplete: {problems[0]}"
     return PropertyVerdict(
@@ -129,12 +131,13 @@ def conclude(
         notes=tuple(notes),
         under=verdicts_by_fault.under(case, proved, exercise.kinds, lacking),
         changes=changes(need for need, reasons in exercise.needs.items() if reasons),
+        either=exercise.either,
     )
 
 
 def _without_findings(exercise: Exercise) -> tuple[Verdict, str]:
     lacks = {kind: met.missing for kind, met in exercise.kinds.items() if met.missing}
-    lacking = *exercise.doubts, *exercise.missing
+    lacking = *exercise.either, *exercise.doubts, *exercise.missing
     if lacking or (lacks and len(lacks) == len(exercise.kinds)):
         every = [*lacking, *(reason for reasons in lacks.values() for reason in reasons)]
         return Verdict.UNKNOWN, "; ".join(dict.fromkeys(every))

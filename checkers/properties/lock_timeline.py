@@ -86,6 +86,16 @@ class LockStory:
         blank = (b for b in self._blank.get(a.owner, ()) if b.id != a.id)
         return any(b.inv_ns <= by_ns + self.slack_ns for b in blank)
 
+    def sole_entry(self, a: Attempt, from_ns: int, to_ns: int) -> bool:
+        """Whether its owner certainly held by no other attempt at any time of a span."""
+        refused = (Status.FAIL, Status.NOT_OWNER)
+        others = (b for b in self.attempts if b.owner == a.owner and b.id != a.id)
+        return all(
+            self.over(b, from_ns) or (b.status in refused and b.ret_ns + self.slack_ns < from_ns)
+            for b in others
+            if b.inv_ns <= to_ns + self.slack_ns
+        )
+
     def may_be_unknown(self, text: str) -> bool:
         """Whether a text is that of an attempt whose token is unknown."""
         return text in self._texts

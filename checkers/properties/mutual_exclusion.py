@@ -65,7 +65,7 @@ def check(case: Case) -> PropertyVerdict:
     met = replace(
         met,
         counts={**met.counts, **delays},
-        doubts=(*met.doubts, *_disputed(case)),
+        either=tuple(_disputed(case)),
         aside="; ".join(part for part in (aside, went_without) if part),
     )
     verdict = conclude(case, PROPERTY, findings, notes, met)

@@ -40,7 +40,7 @@ def check(case: Case) -> PropertyVerdict:
     """The verdict on no-stale-write."""
     findings = [_finding(case, *stale) for stale in stale_writes(case)]
     met = exercise(case, needs=NEEDS)
-    met = replace(met, doubts=(*met.doubts, *_disputed(case)))
+    met = replace(met, either=tuple(_disputed(case)))
     verdict = conclude(case, PROPERTY, findings, (), met)
     return legal_orders.ordered(case, verdict, legal_orders.of_requests)
 

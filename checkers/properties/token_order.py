@@ -47,7 +47,7 @@ def check(case: Case) -> PropertyVerdict:
     }
     findings = [*inverted.values(), *repetitions.values()]
     findings.sort(key=lambda finding: finding.t_ns)
-    met = replace(met, doubts=(*met.doubts, *disputes(case).values()))
+    met = replace(met, either=tuple(disputes(case).values()))
     verdict = conclude(case, PROPERTY, findings, (), met)
     return legal_orders.ordered(case, verdict, legal_orders.of_tokens)
 

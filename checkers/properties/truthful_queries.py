@@ -2,8 +2,9 @@
 
 Claims
     VIOLATED: a response names a holder whose hold was certainly over or never existed, or reports
-    no holder during a hold; it counts renewals that cannot have happened, or gives the text of
-    another hold; it reports an age of a hold that is longer than since the call of its acquire, or
+    no holder during a hold, or another one (it is false, or two held at once: exclusion has to be
+    promised); it counts renewals that cannot have happened, or gives the text of another hold; it
+    reports an age of a hold that is longer than since the call of its acquire, or
     shorter than since it was known, or more time left of its lease than was ever requested; it
     gives an attempt a place in the queue with more ahead than can have been there, a place that
     grows, or none while it certainly waited; it reports more waiters than possible, or fewer than
@@ -142,13 +143,31 @@ def _about_holder(case: Case, query: Query, story: LockStory) -> Wrong | None:
         why = f"{query.text!r} is not what that hold carried"
         return why, tuple(a.row for a in named[:1]), _proof("text", {}, carriers=0)
     if any(a.inv_ns <= query.ret_ns and not story.over(a, query.inv_ns) for a in named):
-        return _about_the_hold(case, query, story, named[0])
+        wrong = _about_the_hold(case, query, story, named[0])
+        return wrong or _beside(case, query, story)
     if story.unknown_before(query.ret_ns):
-        return None
+        return _beside(case, query, story)
     if not named:
         return "no attempt had that token", (), _proof("no-hold", {}, possible=0)
     why = "that hold was over or had not begun"
     return why, (named[0].row,), _proof("no-hold", {}, possible=0)
+
+
+def _beside(case: Case, query: Query, story: LockStory) -> Wrong | None:
+    """Why a response is false, or two held at once: it names a token that may have been granted,
+    and another certainly held throughout. Only if neither may be, by what is promised."""
+    holder = story.holder_over(query.inv_ns, query.ret_ns)
+    exclusive = holder is not None and holder.mode == Mode.EXCLUSIVE
+    if holder is None or not exclusive or holder.token in (NO_TOKEN, query.token):
+        return None
+    kinds = {window.do for window in case.windows}
+    alone = case.promises.promised("mutual-exclusion", kinds)
+    if not alone or not story.sole_entry(holder, query.inv_ns, query.ret_ns):
+        return None
+    why = f"{name(case, holder.process)} held it throughout, with token {holder.token}: the"
+    why += " response is false, or two held at once"
+    roles = witnesses.known(case, holder=holder)
+    return why, (holder.row,), _proof("beside", roles, held=story.held_until(holder))
 
 
 def _may_carry(query: Query, story: LockStory, named: Sequence[Attempt]) -> bool:

@@ -222,6 +222,7 @@ class PropertyVerdict:
     is a violation during all of them; which of them it needs is unknown.
     notes: observations that violate nothing, such as a stale belief that fencing made harmless.
     changes: of the plan, that exercise what was missing, whatever the fault.
+    either: what the run proves as "one of two" of which not both are promised, a sentence each.
     order, of an exact property that holds: per lock, the rows in a legal order.
     """
 
@@ -233,6 +234,7 @@ class PropertyVerdict:
     notes: tuple[Finding, ...] = ()
     under: Mapping[str, Under] = field(default_factory=dict)
     changes: tuple[PlanChange, ...] = ()
+    either: tuple[str, ...] = ()
     order: tuple[tuple[str, tuple[int, ...]], ...] | None = None
 
 

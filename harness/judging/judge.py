@@ -195,6 +195,7 @@ def _judgement(
         certificate=order_certificate(case, verdict, orders),
         findings=tuple(_shown(finding, case) for finding in verdict.findings),
         notes=tuple(_shown(finding, case) for finding in verdict.notes),
+        either=verdict.either if verdict.verdict is Verdict.UNKNOWN else (),
         under={
             kinds: UnderKind(
                 verdict=under.verdict,

@@ -133,6 +133,7 @@ class Judgement:
     certificate     of an exact property that holds: its legal order in the file of orders
     under           empty in a verdicts.json of schema 1
     required        whether the plan requires it, so that it counts like a promise
+    either          what the run proves as "one of two", of which not both are promised
     """
 
     checker: str = field(default="", metadata=OMITTED)
@@ -148,6 +149,7 @@ class Judgement:
     notes: tuple[Shown, ...] = ()
     under: Mapping[str, UnderKind] = field(default_factory=dict)
     required: bool = field(default=False, metadata=OMITTED)
+    either: tuple[str, ...] = field(default=(), metadata=OMITTED)
 
     def outcome(self) -> Outcome:
         """Its verdict in one of the words of the run."""

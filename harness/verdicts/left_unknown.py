@@ -41,6 +41,7 @@ class LeftUnknown:
     wanted     what an opportunity of these rows is, one clause each
     promised   whether the system promises one of them under one of these faults
     command    the command that exercises it, "" if none is known
+    decided    False: it was tested, and the run proves that one of two things was violated
     """
 
     properties: tuple[str, ...]
@@ -50,6 +51,7 @@ class LeftUnknown:
     wanted: tuple[str, ...] = ()
     promised: bool = False
     command: str = ""
+    decided: bool = True
 
     @property
     def about(self) -> str:
@@ -60,7 +62,8 @@ class LeftUnknown:
     @property
     def sentence(self) -> str:
         """What is unknown and why, as two sentences."""
-        return f"{capital(self.about)}: not tested. {capital(self.cause)}."
+        how = "not tested" if self.decided else "not decided"
+        return f"{capital(self.about)}: {how}. {capital(self.cause)}."
 
     def over(self, runs: str) -> str:
         """The same of several runs of a system whose name stands before. runs: "5 runs"."""
@@ -93,6 +96,9 @@ def of_run(run: Judged) -> tuple[LeftUnknown, ...]:
 def _of_property(row: Judgement) -> list[LeftUnknown]:
     """The causes of one property, one by one."""
     lacking = row.lacks()
+    if row.either and row.verdict is Verdict.UNKNOWN:
+        part = _part(row, (), row.either[0], promised=row.promised)
+        return [replace(part, decided=False)]
     if row.verdict is Verdict.UNKNOWN and not _by_fault(row, lacking):
         return [_part(row, (), row.reason or "no reason recorded", promised=row.promised)]
     found = []

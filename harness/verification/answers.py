@@ -48,7 +48,7 @@ class Answers:
                 "_anew", "_several_tokens", "_passed", "_ahead", "_lost_by", "_claimed_until",
                 "_notice_within", "_reachable_from", "_truthful_reasons", "_reason", "_unlocks",
                 "_asked_once", "_leased_before", "_unnotified_until",
-                "_lone_token", "_taken_again", "_releases", "_ends_by", "_leased",
+                "_lone_token", "_taken_again", "_sole_entry", "_releases", "_ends_by", "_leased",
             )
         } | {
             "held_until": self.of.held_until,
@@ -106,6 +106,17 @@ class Answers:
         token = self._token(a.at)
         once = sum(self._token(at) == token for at in self._of_lock(a.key)) == 1
         return once and not self.of.entered_unknown(a, query)
+
+    def _sole_entry(self, a: Row, query: Row) -> bool:
+        """Whether its owner held by no other attempt at any time of a query."""
+        rows, slack, owner = self.rows, self.run.slack_ns, self.run.owner(a.at)
+        others = (at for at in self._of_lock(a.key) if at != a.at and self.run.owner(at) == owner)
+        return all(
+            self.over(at) + slack < query.t_inv
+            or (rows.status[at] in (FAIL, NOT_OWNER) and rows.t_ret[at] + slack < query.t_inv)
+            for at in others
+            if rows.t_inv[at] <= query.t_ret + slack
+        )
 
     def over(self, at: int) -> int:
         """When the service, or a notice, had reported that an attempt does not hold; INF: never."""

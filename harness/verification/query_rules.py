@@ -92,6 +92,27 @@ _add(
     values={"possible": "possible(query)"},
     facts=("-1 < query.token", "possible < 1"),
 )
+_add(
+    "beside",
+    roles={**_HOLDER, **known("holder")},
+    where=(
+        _PLAIN,
+        "holder.key == query.key",
+        "holder.mode == 0",
+        *knows("holder"),
+        "holder_known.token != query.token",
+        "sole_entry(holder, query)",
+        "promised('mutual-exclusion')",
+    ),
+    values={"held": "held_until(holder)"},
+    facts=(
+        "-1 < query.token",
+        "-1 < holder_known.token",
+        "holder_known.t_ret + slack < query.t_inv",
+        "query.t_ret + slack < held",
+    ),
+    assumes=("bound",),
+)
 _ONE = {**_HOLDER, "holder": (ASK, OK)}
 _ITS = (_PLAIN, "holder.key == query.key", "alone(holder, query)", "holder.mode == 0")
 for _how, _values, _fact in (

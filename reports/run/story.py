@@ -58,6 +58,9 @@ def claim(run: Judged) -> str:
             what = _names(_those(run, Verdict.HOLDS))
             kinds = listed(plain(kind, 40) for kind in lacks)
             return f"{system} kept {what}, but it was not tested under {kinds}."
+        case Outcome.UNKNOWN if _undecided(run):
+            rest = _untested(run, [one for one in _those(run, Verdict.UNKNOWN) if not one.either])
+            return f"{_undecided(run)[0].either[0]}. {_capital(rest)}".strip()
         case Outcome.UNKNOWN if _departs(run):
             left = _those(run, Verdict.UNKNOWN)
             rest = _untested(run) if left else "no promise was broken."
@@ -180,9 +183,18 @@ def _answer(rows: Sequence[Judgement], times: int, of_sent: str, never: str) -> 
     return f"Unknown: {stopped(row.reason.partition('; ')[0] or 'not tested', 300)}"
 
 
-def _untested(run: Judged) -> str:
+def _undecided(run: Judged) -> list[Judgement]:
+    """Properties of which the run proves that one of two was violated, promised ones first."""
+    left = [one for one in _those(run, Verdict.UNKNOWN) if one.either]
+    return sorted(left, key=lambda one: not one.promised)
+
+
+def _untested(run: Judged, left: Sequence[Judgement] | None = None) -> str:
     """How many of the judged properties were not tested, and which."""
-    left, total = _those(run, Verdict.UNKNOWN), len(run.verdicts)
+    if left == []:
+        return ""
+    left = _those(run, Verdict.UNKNOWN) if left is None else left
+    total = len(run.verdicts)
     if not total:
         return "no property was judged."
     if not left:
@@ -355,8 +367,9 @@ def left_open(run: Judged) -> list[str]:
 
 def not_tested(run: Judged) -> list[str]:
     """The names of the properties that were not tested, as one sentence or none."""
-    untested = _those(run, Verdict.UNKNOWN)
-    return [f"Not tested: {_names(untested)}."] if untested else []
+    untested = [one for one in _those(run, Verdict.UNKNOWN) if not one.either]
+    left = [f"Not decided: {_names(_undecided(run))}."] if _undecided(run) else []
+    return [*left, *([f"Not tested: {_names(untested)}."] if untested else [])]
 
 
 def servers(run: Judged) -> list[str]:

@@ -12,7 +12,9 @@ from holdfast.checkers.properties import (
     mutual_exclusion,
     no_false_rejection,
     no_stale_write,
+    ownership,
     token_order,
+    truthful_queries,
 )
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.verdict import Verdict
@@ -112,3 +114,76 @@ def test_a_resource_that_refuses_the_owner_inside_its_hold_is_told(proves: bool)
 def test_locks_whose_tokens_mean_nothing_are_not_disputed() -> None:
     given = case(TWO_REQUESTS.replace("{lease}", "1.0"), promises={"tokens": "unordered"})
     assert BOTH not in mutual_exclusion.check(given).reason
+
+
+BESIDE = "0a?@0 0a+5@0.1 1a?@0.2 {}2q?@2 2q+6=0@2.1 0n?@3 0n+@3.1 0r?@4 0r+@4.1"
+EXCLUDES = {"mutual-exclusion": ("any",)}
+
+
+@pytest.mark.parametrize("tokens", ["ordered", "unordered"])
+@pytest.mark.parametrize("named", ["1a~@0.3 ", ""])
+def test_a_response_that_names_another_during_a_hold_is_false_or_two_held(
+    named: str, tokens: str
+) -> None:
+    """The attempt that it names may have been granted: its acquire has no response."""
+    given = case(BESIDE.format(named), promises={"keeps": EXCLUDES, "tokens": tokens})
+    verdict = truthful_queries.check(given)
+    (finding,) = verdict.findings
+    assert finding.sentence.endswith(
+        "c0 held it throughout, with token 5: the response is false, or two held at once"
+    )
+    outcome = verified(given, told(given, verdict))
+    assert (outcome.accepted, outcome.refused) == (1, [])
+
+
+def test_where_two_may_hold_at_once_the_response_may_be_true() -> None:
+    assert not truthful_queries.check(case(BESIDE.format(""), promises={"keeps": {}})).findings
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        BESIDE.format("").replace("0n?@3 0n+@3.1 0r?@4 0r+@4.1", "0r?@1.9 0r+@2.2"),
+        BESIDE.format("").replace("1a?@0.2", "0.2a?@0.2 0.2a~@0.3 1a?@0.4"),
+    ],
+    ids=["released meanwhile", "entered twice"],
+)
+def test_a_response_that_may_be_true_is_let_pass(words: str) -> None:
+    found = truthful_queries.check(case(words, promises={"keeps": EXCLUDES})).findings
+    assert not found, [finding.sentence for finding in found]
+
+
+NOT_OWNER = "0a?@0 0a+1@0.1 0n?@1 0n!@1.1 {} 1a?@4 1a+2@4.1 1r?@5 1r+@5.1"
+
+
+@pytest.mark.parametrize("again", ["0n?@2 0n+@2.1 0r?@3 0r+@3.1", "0r?@3 0r+@3.1"])
+def test_an_attempt_that_is_called_over_and_then_confirmed_is_told(again: str) -> None:
+    """One of two responses is false: the first, or that of an attempt that did not hold."""
+    verdict = ownership.check(case(NOT_OWNER.format(again)))
+    assert verdict.verdict is Verdict.UNKNOWN
+    assert "c0 was answered at 1.100 s that its hold of 'db' was over" in verdict.reason
+    assert verdict.reason.count("or an attempt that did not hold was confirmed") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "promises"),
+    [
+        (NOT_OWNER.format("0n?@2 0n!@2.1"), {}),
+        (NOT_OWNER.format("0n?@2 0n+@2.1"), {"renew_proves": False}),
+        ("0a?@0 0r?@1 0r!@1.1 0a~@2 0n?@2.5 0n+@3 1a?@19 1a+2@20", {}),
+    ],
+    ids=["twice not the owner", "a renewal that may take it again", "granted after the response"],
+)
+def test_responses_that_can_all_be_true_are_not_told(words: str, promises: dict[str, bool]) -> None:
+    assert "confirmed" not in ownership.check(case(words, promises=promises)).reason
+
+
+def test_an_ok_within_a_lease_that_was_cut_short_is_another_s_or_the_lease_is_broken() -> None:
+    """That the owner finds its hold gone is what such a release leaves behind."""
+    words = "0a?/1@0 0a+1/1@0.1 1a?@1.5 1a+2@1.6 0r?@2 0r+@2.1"
+    given = case(words, promises={"renew_proves": False})
+    assert ownership.check(given).verdict is Verdict.VIOLATED
+    given = case(words + " 1n?@3 1n!@3.1", promises={"renew_proves": False})
+    verdict = ownership.check(given)
+    assert verdict.verdict is Verdict.UNKNOWN and "c0's release of 'db'" in verdict.reason
+    assert "or a lease was over before its time" in verdict.reason

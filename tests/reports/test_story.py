@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.checkers.facts import foreign_release
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.verdicts.judged import Outcome
+from holdfast.harness.verdicts.judged import Outcome, to_table
 from holdfast.reports.run.finding_kinds import CAUSES, KINDS, kind
 from holdfast.reports.run.story import entries
 from tests.reports import specimens
@@ -29,6 +29,23 @@ def test_the_first_sentence_is_the_verdict() -> None:
         "LIMIT: a late write was accepted."
         " redis kept its promises and never promised to prevent it."
     )
+
+
+def test_one_of_two_is_the_first_sentence_and_called_undecided() -> None:
+    """A property of which the run proves that it or another was violated was tested."""
+    run = specimens.unknown()
+    either = "the tokens of 'db' are out of order, or two held it at once: token 18"
+    run["verdicts"][0] |= {"reason": f"{either}; no fault", "either": [either]}
+    told = story(run)
+    assert told[0] == (
+        "UNKNOWN: the tokens of 'db' are out of order, or two held it at once: token 18."
+        " 1 of 3 properties was not tested: token order."
+    )
+    (line,) = [one for one in told if "not decided" in one]
+    assert line.startswith("Mutual exclusion: not decided. The tokens of 'db' are out of order, or")
+    table = to_table(read(run))["verdicts"]
+    assert isinstance(table, list)
+    assert [one.get("either") for one in table] == [[either], None, None]
 
 
 def test_a_violation_is_told_as_cause_extent_meaning_and_remedy() -> None:

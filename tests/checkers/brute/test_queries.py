@@ -14,6 +14,8 @@ from holdfast.harness.core.case import History
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import Op, attempt_id, carried, spent
 from holdfast.harness.core.seeds import stream
+from tests.checkers.certified import told as proved
+from tests.checkers.certified import verified
 from tests.checkers.shorthand import case, history
 from tests.draws import Draws
 
@@ -100,6 +102,63 @@ def compare(seed: int, n: int) -> Counter[str]:
         seen["false" if found else "true"] += 1
         seen["nobody"] += answer == NOBODY
     return seen
+
+
+EXCLUDES = {"keeps": {"token-order": ("any",), "mutual-exclusion": ("any",)}}
+
+
+def compare_unknown(seed: int, n: int) -> Counter[str]:
+    """The same beside an acquire without a response, which may be granted once all others are over
+    and is then held for good: a response that names its token."""
+    rng = stream(seed, "unknown")
+    seen: Counter[str] = Counter()
+    for _ in range(n):
+        made = holds(rng)
+        token, asked = len(made) + 1, rng.randint(0, 8)
+        inv = rng.randint(0, max(h.out for h in made) + 2)
+        ret = inv + rng.randint(0, 4)
+        if rng.random() < 0.6:
+            held = rng.choice(made)
+            inv = rng.randint(held.ret, held.freed)
+            ret = rng.randint(inv, max(inv, held.freed - 1))
+        words = [(10 * inv + 9, "9q?"), (10 * ret + 9.5, f"9q+{token}=0"), (10 * asked + 3, "8a?")]
+        for h in made:
+            words += [
+                (10 * h.inv + 2, f"{h.process}a?"),
+                (10 * h.ret + 6, f"{h.process}a+{h.token}"),
+                (10 * h.freed + 7, f"{h.process}r?"),
+                (10 * h.out + 9, f"{h.process}r+"),
+            ]
+        text = " ".join(f"{word}@{at}" for at, word in sorted(words))
+        rows = history(text, lease=10_000)
+        rows.strings.append("")  # type: ignore[attr-defined]
+        rows.rows["err"][rows.rows["f"] == Op.HOLDER] = len(rows.strings) - 1
+        given = case(rows, promises=EXCLUDES)
+        found = check(given).findings
+        true = any(max(asked, one[-1][1]) <= ret for one in executions(made))
+        assert not (found and true), (text, found)
+        if found:
+            assert verified(given, proved(given, check(given))).accepted == len(found)
+        else:
+            # A hold that none of its rows shows throughout the query proves nothing.
+            shown = any(h.ret <= inv and ret < h.freed for h in made)
+            assert true or asked > ret or not shown, text
+        beside = any("two held at once" in finding.sentence for finding in found)
+        seen["beside" if beside else "false" if found else "true" if true else "missed"] += 1
+    return seen
+
+
+def test_a_name_that_is_not_known_is_false_only_where_no_execution_makes_it_true(
+    draws: Draws,
+) -> None:
+    seen = compare_unknown(5, draws(600))
+    assert min(seen["beside"], seen["true"]) >= draws(60), seen
+
+
+@pytest.mark.power
+def test_a_name_that_is_not_known_is_false_only_where_none_does_in_very_many_histories() -> None:
+    seen = compare_unknown(6, 20_000)
+    assert min(seen["beside"], seen["true"]) >= 2_000, seen
 
 
 def told_for(

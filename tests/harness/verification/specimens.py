@@ -261,6 +261,13 @@ DRAWN_FROM = (
         READER,
     ),
     _of("false-answer/not-yet", QUERIES, "0a? 0a+7 1a? 2q? 2q+8=0 0n? 0n+ 0r? 0r+ 1a+8"),
+    _of(
+        "false-answer/beside",
+        QUERIES,
+        "0a? 0a+7 1a? 1a~ 2q? 2q+8=0 0n? 0n+ 0r? 0r+",
+        tokens="unordered",
+        keeps={"mutual-exclusion": ("any",)},
+    ),
     _of("false-answer/text", QUERIES, HELD + "1q? 1q+7=1", err="the office cat"),
     _of("false-answer/no-hold", QUERIES, HELD + "1q? 1q+9=0 0r? 0r+"),
     _of("false-answer/no-hold", QUERIES, HELD + "0r? 0r+ 1q? 1q+7=1"),
