@@ -102,6 +102,11 @@ class SecondGrant:
         return next((one for one in lengths if one > 0), 0)
 
     @property
+    def bound(self) -> str:
+        """What ends a hold by time, in a word: its lease, or the session of its client."""
+        return "session" if self.case.promises.bound == "session" else "lease"
+
+    @property
     def near_ns(self) -> int:
         """How long before the second grant an event of a common kind lies at most."""
         return min(NEAR_NS, self.lease_ns // 10 or NEAR_NS)
@@ -109,7 +114,7 @@ class SecondGrant:
     def counted(self) -> tuple[str, int, int] | None:
         """From when on the first owner's lease or session counts, by the calls that were answered
         before the second grant, and how long it is; None without one."""
-        length_ns = self.lease_ns
+        length_ns = self.case.promises.lasting_ns(self.lease_ns)
         if not length_ns:
             return None
         latest = "grant", self.older.t_inv_ns if not self.waited_for else self.granted_ns, length_ns
@@ -329,7 +334,7 @@ def ran_out(grants: SecondGrant) -> Step | None:
         return None
     what, since_ns, lease_ns = counted
     text = (
-        f"{grants.older.node}'s lease of {span(lease_ns)} ran out at"
+        f"{grants.older.node}'s {grants.bound} of {span(lease_ns)} ran out at"
         f" {grants.at(since_ns + lease_ns)}, counted from its {what} at {grants.at(since_ns)}"
     )
     return _step(grants, "ran-out", text, since_ns + lease_ns)
@@ -375,9 +380,9 @@ def late_ok(grants: SecondGrant) -> Step | None:
         own = one.attempt == grants.older.attempt and one.op in ("renew", "release")
         if own and one.status == "ok" and one.t_inv_ns > grants.until_ns:
             text = (
-                f"{grants.older.node}'s lease of {span(lease_ns)}, counted from its {what} at"
-                f" {grants.at(since_ns)}, was over, and its {one.op} at {grants.at(one.t_inv_ns)}"
-                " returned ok all the same"
+                f"{grants.older.node}'s {grants.bound} of {span(lease_ns)}, counted from its"
+                f" {what} at {grants.at(since_ns)}, was over, and its {one.op} at"
+                f" {grants.at(one.t_inv_ns)} returned ok all the same"
             )
             return _step(grants, "late-ok", text, grants.until_ns, one.row)
     return None

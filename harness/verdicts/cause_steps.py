@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -98,7 +98,7 @@ def _fault_step(
     lasted = f" at {names.at(began_ns)} for {span(fault.to_ns - fault.from_ns)}"
     # A later renewal cannot have been sent while its client was stopped.
     owner = next((one for one in granted if [one.node] == list(fault.nodes)), None)
-    leases = _leases(fault, owner)
+    leases = _leases(names.run, fault, owner)
     if traits.stops or traits.stops_amid_send:
         text = f"{nodes} {_was(fault)} stopped ({fault.do}){lasted}{leases}"
     elif traits.shifts_clocks:
@@ -118,25 +118,32 @@ def _was(fault: ObservedFault) -> str:
     return "were" if len(fault.nodes) > 1 else "was"
 
 
-def _leases(fault: ObservedFault, owner: Event | None) -> str:
-    """That a fault outlasted its owner's lease, with the lease."""
+def _leases(run: Judged, fault: ObservedFault, owner: Event | None) -> str:
+    """That a fault outlasted its owner's lease or session, with its length."""
     lease_ns = owner.arg if owner is not None and isinstance(owner.arg, int) else 0
+    what = "lease"
+    if run.promises is not None and run.promises.bound == "session":
+        what, lease_ns = "session", run.promises.lasting_ns(lease_ns)
     if not 0 < lease_ns <= fault.to_ns - fault.from_ns:
         return ""
-    return f", longer than its lease of {span(lease_ns)}"
+    return f", longer than its {what} of {span(lease_ns)}"
 
 
 def _clock(fault: ObservedFault, nodes: str) -> str:
-    moved = fault.evidence.get("offset_ns")
-    sizes = (
-        {value for value in moved.values() if isinstance(value, int)}
-        if isinstance(moved, Mapping)
-        else set[int]()
-    )
+    sizes = set(_numbers(fault.evidence.get("offset_ns")))
     if len(sizes) != 1:
         return f"the clock of {nodes} was changed"
     ns = sizes.pop()
     return f"the clock of {nodes} was set {span(abs(ns))} {'ahead' if ns > 0 else 'back'}"
+
+
+def _numbers(evidence: object) -> Iterator[int]:
+    """The numbers of an evidence that may be per node, or per node and process."""
+    if isinstance(evidence, Mapping):
+        for value in evidence.values():
+            yield from _numbers(value)
+    elif isinstance(evidence, int):
+        yield evidence
 
 
 def _after(fault: ObservedFault, owner: Event | None) -> str:

@@ -9,6 +9,7 @@ from holdfast.harness.campaigns import sums
 from holdfast.harness.campaigns.results import Outcome, Result, failed, staged
 from holdfast.harness.core.verdict import PROPERTIES, Verdict
 from holdfast.harness.verdicts.left_unknown import LeftUnknown
+from holdfast.reports.run.finding_kinds import Kind, kind
 
 
 @dataclass(slots=True)
@@ -40,6 +41,11 @@ class Failure:
     def title(self) -> str:
         """What was violated, and how."""
         return f"{self.prop}: {self.kind}" if self.kind else self.prop
+
+    @property
+    def words(self) -> Kind:
+        """What such a finding is called, and what to do."""
+        return kind(self.kind)
 
     @property
     def first(self) -> Result:

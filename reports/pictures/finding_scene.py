@@ -160,8 +160,15 @@ def _mark(event: Event, finding: Shown, run: Judged) -> Mark:
 
 def halves(finding: Shown, run: Judged) -> tuple[Mark, ...]:
     """The two events that contradict each other, by time: the last ones of the two attempts whose
-    last ones are latest. Fewer if its witnesses have fewer."""
-    marks = sorted((_mark(one, finding, run) for one in finding.witnesses), key=lambda m: m.t_ns)
+    last ones are latest. Fewer if its witnesses have fewer.
+
+    Of two holds at once only ok responses count: a refused release shows nothing of a hold, its
+    lease does, which is that of the grant or renewal.
+    """
+    shown = finding.witnesses
+    if finding.kind in OVERLAPS:
+        shown = tuple(one for one in shown if one.status == "ok") or shown
+    marks = sorted((_mark(one, finding, run) for one in shown), key=lambda m: m.t_ns)
     last = {mark.attempt or -n: mark for n, mark in enumerate(marks, 1) if mark.row >= 0}
     return tuple(sorted(last.values(), key=lambda mark: mark.t_ns)[-2:])
 

@@ -21,7 +21,7 @@ SHAPES = {
 """State -> style and height: the height tells states apart without colour."""
 WORDS = {
     BROKEN: "broke a promise",
-    LIMIT: "reached a documented limit",
+    LIMIT: "reached a limit",
     HOLDS: "held",
     UNKNOWN: "inconclusive",
     ENVIRONMENT: "not executed",

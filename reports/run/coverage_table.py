@@ -54,10 +54,10 @@ class Tried:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asked:
-    """A property in the table of an inconclusive run: its state, and that under each planned kind
-    of fault, "none" where it was not judged."""
+    """Properties in the table of an inconclusive run that share a row: their state, and that under
+    each planned kind of fault, "none" where they were not judged."""
 
-    prop: str
+    props: tuple[str, ...]
     state: str
     cells: tuple[str, ...]
 
@@ -126,15 +126,18 @@ def kinds(run: Judged) -> list[str]:
 
 
 def asked(run: Judged) -> list[Asked]:
-    """Each property with a cell per planned kind of fault; one cell for a run without."""
+    """The properties with a cell per planned kind of fault; one cell for a run without. Those with
+    equal cells share a row: what a run leaves open it leaves open for several."""
     columns = kinds(run)
+    rows: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for one in run.verdicts:
+        state = _state(one.verdict, promised=one.promised)
+        cells = tuple(_cell(one, one.under.get(kind)) for kind in columns)
+        # With faults the cells are all that is shown.
+        rows.setdefault(("" if cells else state, cells), []).append(one.property)
     return [
-        Asked(
-            prop=one.property,
-            state=_state(one.verdict, promised=one.promised),
-            cells=tuple(_cell(one, one.under.get(kind)) for kind in columns),
-        )
-        for one in run.verdicts
+        Asked(props=tuple(props), state=state, cells=cells)
+        for (state, cells), props in rows.items()
     ]
 
 

@@ -14,6 +14,8 @@ USUAL = ("pause", "kill", "partition", "clock")
 """Kinds of fault that every lock meets."""
 LONGEST = 4000
 """Characters of a command that is read; a run directory may have any text for one."""
+SHORT = 60
+"""Characters of a value that is repeated beside the command that has it."""
 
 
 def differences(run: Judged) -> str:
@@ -24,6 +26,8 @@ def differences(run: Judged) -> str:
     before, after = _options(run.command), _options(run.remedy)
     changed = [
         f"{name} {plain(value, 200)} (here {plain(before[name], 200)})"
+        if len(value) <= SHORT
+        else f"the value of {name}"
         for name, value in after.items()
         if name in before and before[name] != value and name != "--seed"
     ]

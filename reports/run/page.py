@@ -71,6 +71,11 @@ class Card:
         """The name of its kind of finding, or of the cause."""
         return self.entry.title if self.entry else self.words.name
 
+    @property
+    def remedy(self) -> str:
+        """What to do: of its cause, as every output has it, or of its kind of finding."""
+        return self.entry.remedy if self.entry else self.words.remedy
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Group:

@@ -212,13 +212,14 @@ class Entry:
 
     title    name of the kind of finding that began it
     sentence the fault, the calls and what followed, of its first occurrence
-    extent   how often it occurred, after which faults, and what followed from it
+    often    how often it occurred, after which faults; extent: with what followed from it
     means    what such a finding is; remedy: what to do
     """
 
     cause: Cause
     title: str
     sentence: str
+    often: str
     extent: str
     means: str
     remedy: str
@@ -244,6 +245,7 @@ def _entry(run: Judged, cause: Cause) -> Entry:
         cause=cause,
         title=plain(words.name, 60),
         sentence=stopped(cause.sentence, 1200),
+        often=_often(run, cause),
         extent=_extent(run, cause),
         means=words.means,
         remedy=cause.advice or words.remedy,
@@ -253,8 +255,13 @@ def _entry(run: Judged, cause: Cause) -> Entry:
 def _extent(run: Judged, cause: Cause) -> str:
     """ "9 times, after 3 of 3 pauses; findings: 9 no stale write, 9 no expired write"."""
     counts = (f"{len(places):,} {names([prop])}" for prop, places in cause.findings.items())
+    return f"{_often(run, cause)}; findings: {', '.join(counts)}"
+
+
+def _often(run: Judged, cause: Cause) -> str:
+    """ "9 times, after 3 of 3 pauses"."""
     times = "once" if cause.times == 1 else f"{cause.times:,} times"
-    return f"{times}, {_after(run, cause)}; findings: {', '.join(counts)}"
+    return f"{times}, {_after(run, cause)}"
 
 
 def _after(run: Judged, cause: Cause) -> str:

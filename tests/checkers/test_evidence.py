@@ -106,6 +106,19 @@ def test_the_end_of_a_lease_counts_from_the_last_ok_renewal() -> None:
     assert plain["lapses"].all()
 
 
+def test_an_ok_release_after_anothers_grant_is_drawn_as_no_hold() -> None:
+    """Its owner slept: the lease was over at 10, another was granted at 12, and any release is ok.
+    A release late but before the next grant, and a renewal that says so, do show the hold."""
+    overtaken = drawn(case("0a?@0 0a+1@1 1a?@2 1a+2@12 0r?@20 0r+@21"))
+    alone = drawn(case("0a?@0 0a+1@1 1a?@2 0r?@20 0r+@21 1a+2@22"))
+    renewed = drawn(case("0a?@0 0a+1@1 0n?@9 0n+@9.5 1a?@2 1a+2@12 0r?@15 0r+@16"))
+    sure = [found["sure"][0] / SECOND for found in (overtaken, alone, renewed)]
+    assert sure == [10, 20, 15]
+    # A wait of 14 s used up the lease, and another held it in between: the grant is after that.
+    waited = drawn(case("0a?@0 1a?@1 1a+1@11 1r?@12 1r+@12.5 0a+2@14 0r?@15 0r+@16"))
+    assert waited["sure"].tolist()[0] / SECOND == 15
+
+
 def test_wait_hold_and_margin() -> None:
     found = numbers(RUN)
     assert found["wait_ns"]["n"] == 1 and found["wait_ns"]["min"] == 7 * SECOND

@@ -87,11 +87,11 @@ SAMPLE = ("dead-predecessor", "release-by-lock", "silent-renewal", "short-memory
 PLANTED, LIMIT, KNOWN = "planted", "limit", "known"
 
 
-def planted(name: str) -> Judged:
-    """The run of a planted bug's seed."""
+def planted(name: str, seed: int = -1) -> Judged:
+    """The run of a planted bug's seed, or of another one."""
     system = MUTANTS[name].system
     nodes = catalogue.SYSTEMS[system].nodes
-    drawn = swarm.draw(SEEDS[name], system, nodes, {"mutant": name}, "")
+    drawn = swarm.draw(SEEDS[name] if seed < 0 else seed, system, nodes, {"mutant": name}, "")
     return in_memory(prepare.manifest(prepare.prepared(drawn), "planted", "")).verdicts
 
 
@@ -133,10 +133,10 @@ def attempts(findings: Iterable[Shown]) -> set[int]:
     return {event.attempt for one in findings for event in one.witnesses if event.attempt > 0}
 
 
-def check(name: str) -> bool:
+def check(name: str, run: Judged | None = None) -> bool:
     """Whether the run has one entry per cause and begins with the planted one; AssertionError if an
     entry mixes two causes or a finding is in none, or in two."""
-    run = planted(name)
+    run = run or planted(name)
     causes = true_causes(run)
     grouped = [
         (prop, n) for one in run.causes for prop, places in one.findings.items() for n in places

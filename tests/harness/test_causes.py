@@ -7,12 +7,13 @@ between its first request and its finding.
 from __future__ import annotations
 
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 from holdfast.harness.core.clock import MILLISECOND as MS
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.fault_traits import BEFORE
-from holdfast.harness.core.verdict import Severity, Verdict
+from holdfast.harness.core.verdict import Promises, Severity, Verdict
 from holdfast.harness.verdicts.causes import MECHANISMS, causes_of
 from holdfast.harness.verdicts.judged import (
     Cause,
@@ -22,6 +23,7 @@ from holdfast.harness.verdicts.judged import (
     ObservedFault,
     Shown,
 )
+from tests.checkers.shorthand import LEASE_LOCK
 
 LEASE_NS = 2 * SECOND
 KINDS = Path(__file__).resolve().parents[2] / "reports" / "run" / "finding_kinds.toml"
@@ -81,6 +83,16 @@ def causes(
     **broken: list[Shown],
 ) -> tuple[Cause, ...]:
     """The causes of a run with these findings, by property; `limits` are not promised."""
+    return causes_of(judged(faults, limits or {}, broken), BEFORE)
+
+
+def judged(
+    faults: tuple[ObservedFault, ...],
+    limits: dict[str, list[Shown]],
+    broken: dict[str, list[Shown]],
+    promises: Promises | None = None,
+) -> Judged:
+    """A run with these findings."""
     rows = [
         Judgement(
             property=prop.replace("_", "-"),
@@ -89,15 +101,14 @@ def causes(
             severity=Severity.HIGH,
             findings=tuple(several),
         )
-        for promised, findings in ((True, broken), (False, limits or {}))
+        for promised, findings in ((True, broken), (False, limits))
         for prop, several in findings.items()
     ]
-    run = Judged(
+    return Judged(
         run="r", system="s", backend="sim", workload="w", seed=1, verdict=Verdict.VIOLATED,
         exit_code=1, command="", start_ns=0, stop_ns=0, end_ns=0, servers=("n1", "n2"),
-        verdicts=tuple(rows), faults=faults,
+        verdicts=tuple(rows), faults=faults, promises=promises,
     )  # fmt: skip
-    return causes_of(run, BEFORE)
 
 
 def late(kind: str, old: Event, *between: Event, at_ms: float, rule: str = "") -> Shown:
@@ -200,6 +211,37 @@ def test_two_faults_that_both_may_explain_it_are_both_named_once() -> None:
         "the clock of n1 was set 5.00 s ahead (clock) at 1.010 s; n2 was killed (kill) at 1.200 s;"
         " the broken-lease at 3000 ms."
     )
+
+
+def test_the_step_of_a_clock_is_said_whether_it_was_measured_per_node_or_per_process() -> None:
+    """On hosts the agent steps each process, and its evidence has them by number."""
+    grant = finding("broken-lease", 1500, call("acquire", 1, 1, 1000), call("acquire", 2, 1, 1500))
+    for moved, text in (
+        ({"n1": 5 * SECOND}, "was set 5.00 s ahead"),
+        ({"n1": {"17921": 5 * SECOND, "17922": 5 * SECOND}}, "was set 5.00 s ahead"),
+        ({"n1": {"17921": -5 * SECOND}}, "was set 5.00 s back"),
+        ({"n1": {"17921": 5 * SECOND, "17922": SECOND}}, "was changed"),
+        ("none", "was changed"),
+    ):
+        clock = ObservedFault(
+            id="f1", do="clock", nodes=("n1",), requested_ns=1100 * MS, from_ns=1110 * MS,
+            to_ns=4 * SECOND, effective=True, evidence={"offset_ns": moved},
+        )  # fmt: skip
+        (one,) = causes((clock,), mutual_exclusion=[grant])
+        assert f"the clock of n1 {text} (clock)" in one.sentence
+
+
+def test_a_fault_that_outlasted_a_session_is_compared_with_the_session() -> None:
+    """The lease that was asked for is 2 s; the service keeps a session that is gone for 3 s."""
+    write = late("stale-accepted-write", OLD, NEW, at_ms=5200)
+    (one,) = causes((PAUSE,), no_stale_write=[write])
+    assert "for 4.00 s, longer than its lease of 2.00 s" in one.sentence
+    lasting = replace(LEASE_LOCK, bound="session", session_ns=3 * SECOND)
+    (one,) = causes_of(judged((PAUSE,), {}, {"no_stale_write": [write]}, lasting), BEFORE)
+    assert "for 4.00 s, longer than its session of 3.00 s" in one.sentence
+    longer = replace(LEASE_LOCK, bound="session", session_ns=5 * SECOND)
+    (one,) = causes_of(judged((PAUSE,), {}, {"no_stale_write": [write]}, longer), BEFORE)
+    assert "longer than" not in one.sentence
 
 
 def test_incidents_that_need_different_faults_are_different_causes_and_as_few_as_explain_all() -> (

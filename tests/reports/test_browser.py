@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from benchmarks.page_heights import measured
 from playwright.sync_api import Browser, Page
 
 from holdfast.harness.campaigns.summary import summary
@@ -16,6 +17,7 @@ from tests.reports import rendered as html
 from tests.reports import specimens
 from tests.reports.browser import chromium
 from tests.reports.pieces import MANIFEST, PLAN
+from tests.reports.recorded import recorded
 from tests.reports.specimens import HOSTILE
 from tests.reports.test_matrix import run
 
@@ -211,3 +213,15 @@ def test_the_filter_of_a_campaign_hides_rows_without_a_script(
     assert shown.count() == 1 and shown.locator(".cell.broken").count() == 1
     assert page.evaluate(OVERFLOW) <= 0
     page.close()
+
+
+@pytest.mark.parametrize("name", ["limit", "broken", "unknown", "clean"])
+def test_a_story_and_its_timeline_stand_near_the_top(
+    browser: Browser, tmp_path: Path, name: str
+) -> None:
+    """The bounds are those of a page with one cause; a further cause is one row."""
+    path = html.write(tmp_path, getattr(specimens, name)(), MANIFEST, PLAN, recorded())
+    places = measured(browser, path.as_uri(), (1400, 900), "light")
+    assert places["timeline"] < 900 and places["page"] < 1800, places
+    phone = measured(browser, path.as_uri(), (390, 844), "light")
+    assert phone["sideways"] <= 0 and phone["guilty"] in (None, True), phone

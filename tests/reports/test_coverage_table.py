@@ -67,5 +67,21 @@ def test_a_question_is_a_property_under_a_planned_kind_of_fault() -> None:
     assert text.count(">holdfast</span>") == 2  # the run's own command, and the one that answers
 
 
+def test_properties_that_a_run_left_open_alike_share_a_row() -> None:
+    made = run()
+    made |= {"verdict": "UNKNOWN", "exit_code": 3}
+    rows = coverage_table.asked(html.read(made))
+    assert [(len(row.props), row.cells) for row in rows] == [
+        (1, ("holds", "holds")),
+        (1, ("holds", "none")),
+        (1, ("none", "none")),
+    ]
+    made["verdicts"][1]["under"] = made["verdicts"][0]["under"]
+    first, _ = coverage_table.asked(html.read(made))
+    assert first.props == tuple(one["property"] for one in made["verdicts"][:2])
+    plain = coverage_table.asked(html.read(specimens.unknown()))
+    assert sorted(row.state for row in plain) == sorted({row.state for row in plain})
+
+
 def test_without_a_fault_each_property_is_one_question() -> None:
     assert coverage_table.questions(html.read(specimens.unknown())) == (2, 3)

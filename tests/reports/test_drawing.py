@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import combinations
 from xml.etree import ElementTree as ET
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,7 +15,7 @@ from holdfast.harness.verdicts.evidence import Dist, Histogram
 from holdfast.harness.verdicts.judged import Event, Judged, ObservedFault, Shown, read
 from holdfast.reports.pictures.charts import distribution, falls, tokens
 from holdfast.reports.pictures.finding import draw, pattern
-from holdfast.reports.pictures.finding_scene import RESOURCE, scene, told
+from holdfast.reports.pictures.finding_scene import RESOURCE, halves, scene, told
 from holdfast.reports.pictures.overview import grants_per_second, overview
 from holdfast.reports.pictures.svg import by_order, linear, place_labels, round_ticks
 from tests.reports import specimens
@@ -42,6 +43,28 @@ def test_a_double_grant_shows_two_holds_and_only_their_overlap_in_red() -> None:
     assert len(red) == 2
     assert len({(element.get("x"), element.get("width")) for element in red}) == 1
     assert "both hold it for 511 ms" in texts(str(draw(shown(run, 0), 2, run, "broken")))
+
+
+def test_a_refused_release_is_no_half_of_the_proof_that_its_client_held() -> None:
+    """A server's clock jumped: the second grant contradicts the first one's lease, and that the
+    first client's release is refused later is what follows."""
+    run = read(specimens.broken())
+    broken = replace(
+        shown(run, 0),
+        kind="broken-lease",
+        witnesses=tuple(
+            msgspec.convert(one, Event)
+            for one in (
+                event("acquire", 3, 17.902, 17.934),
+                event("acquire", 5, 18.612, 18.660),
+                event("release", 3, 19.171, 19.176, status="not-owner"),
+            )
+        ),
+    )
+    assert [half.text for half in halves(broken, run)] == ["granted", "granted"]
+    assert [half.lane for half in halves(broken, run)] == ["c3", "c5"]
+    # Where a response does show the hold, it is the half.
+    assert halves(shown(run, 0), run)[0].text.startswith("renewal ok")
 
 
 def test_a_stale_write_points_at_the_write_and_at_who_sent_it() -> None:

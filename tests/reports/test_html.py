@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from types import CodeType
@@ -11,8 +12,10 @@ from typing import Any
 
 import pytest
 from jinja2 import Environment
+from markupsafe import escape
 
 from holdfast.harness.core.errors import UsageError
+from holdfast.reports.outputs import terminal
 from holdfast.reports.run import html as run_html
 from holdfast.reports.run.finding_kinds import kind
 from holdfast.reports.text.formatting import span
@@ -331,6 +334,15 @@ def test_a_distribution_of_one_value_is_a_number_and_no_histogram() -> None:
     panel = text[text.index("<b>acquire</b>") :].split("</figure>")[0]
     assert f"<b>{span(value)}</b> one value" in panel
     assert "<svg" not in panel and "quantiles" not in panel
+
+
+def test_what_to_do_is_that_of_the_cause_in_every_output() -> None:
+    run = html.read(specimens.broken())
+    advice = "If you use this lock: let no server's clock be stepped."
+    run = replace(run, causes=(replace(run.causes[0], advice=advice), *run.causes[1:]))
+    page = run_html.render(run, {}, PLAN)
+    assert str(escape(advice)) in page
+    assert advice in " ".join(terminal.render(run, width=100, colour=False, verbose=False).split())
 
 
 def test_what_a_finding_means_is_on_its_card_and_not_in_the_headline() -> None:

@@ -288,13 +288,13 @@ class Run:
 
     def __repr__(self) -> str:
         judged = self._dir is None or self._dir.has(self._dir.verdicts)
-        word = str(self.verdict) if judged else "not judged"
+        word = self.state.value if judged else "not judged"
         return f"<Run {self.id}: {self.system} on {self._manifest.plan.backend}, {word}>"
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><td>{html.escape(prop)}</td><td>{verdict}</td></tr>"
-            for prop, verdict in self.verdicts.items()
+            f"<tr><td>{html.escape(row.property)}</td><td>{row.outcome().value}</td></tr>"
+            for row in self._judged.verdicts
         )
         return f"<p><b>{html.escape(repr(self)[1:-1])}</b></p><table>{rows}</table>"
 

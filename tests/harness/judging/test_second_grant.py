@@ -131,6 +131,15 @@ def test_what_came_before_the_last_refusal_is_excluded() -> None:
     assert named(refused, elections=(election, later)).event == "election"
 
 
+def test_a_session_that_was_over_is_named_with_its_own_length() -> None:
+    """Of a lock that ends with its client's session the lease that was asked for says nothing."""
+    text = f"{FIRST} {second(12)} 0n?@13 0n+@13.1"
+    lasting = {"bound": "session", "session_ns": 11 * SECOND}
+    assert "c0's lease of 10.0 s, counted from its grant" in named(text).text
+    step = named(text, promises=lasting)
+    assert step.event == "late-ok" and "c0's session of 11.0 s, counted from its grant" in step.text
+
+
 def test_an_owner_that_releases_one_of_its_entries_and_one_that_shares() -> None:
     entries = Terms(reenter=True)
     text = f"{FIRST} 0a?@1 0a+1@1.1 0r?@3 0r+@3.1 {second(5)} 0.1n?@9 0.1n+@9.1"
