@@ -21,22 +21,22 @@ import numpy.typing as npt
 from holdfast.harness.foreign import event_lines
 from holdfast.harness.foreign.event_columns import EventColumns, Odd
 from holdfast.harness.foreign.event_lines import BOM, add_events, decoded, is_text
-from holdfast.harness.foreign.op_columns import OpColumns
+from holdfast.harness.foreign.op_columns import OpColumns, Rows
 
-Bytes = npt.NDArray[np.uint8]
 Places = npt.NDArray[np.intp]
-"""Offsets in a block, ascending."""
+"""Numbers of marks in a block, ascending."""
 
 _ARRAY = re.compile(rb"[ \t\r\n]*\[")
 _FIELD = re.compile(rb'"history"[ \t\r\n]*:[ \t\r\n]*\[')
 _BLANK = b" \t\r\n"
-QUOTE, COMMA, OPEN, END_OF_LINE, SPACE = b'",{\n '
-_DEPTH = np.zeros(256, np.int8)
-"""By byte: what it adds to the depth of brackets."""
-_DEPTH[list(b"{[")] = 1
-_DEPTH[list(b"}]")] = -1
-_IS_BLANK = np.zeros(256, bool)
-_IS_BLANK[list(_BLANK)] = True
+MARKS = b'",{[}]\n'
+"""The bytes that count, if they are not inside a text."""
+_TO_MARK = bytes(MARKS.find(byte) + 1 for byte in range(256))
+QUOTE, COMMA, OPEN, OPEN_ARRAY, CLOSE, CLOSE_ARRAY, END_OF_LINE = range(1, 8)
+_DEPTH = np.zeros(len(MARKS) + 1, np.int32)
+"""By mark: what it adds to the depth of brackets."""
+_DEPTH[[OPEN, OPEN_ARRAY]] = 1
+_DEPTH[[CLOSE, CLOSE_ARRAY]] = -1
 
 
 def json_document(file: BinaryIO) -> OpColumns:
@@ -49,19 +49,18 @@ def json_document(file: BinaryIO) -> OpColumns:
     line, number = raw.count(b"\n", 0, at) + 1, 0
     while True:
         block = _block(raw, at)
-        if not len(block.starts):
+        events = len(block.line)
+        if not events:
             raise Odd("an array without an event, or with nothing after a comma")
-        rows = block.starts
-        number += len(rows)
-        lines = np.cumsum(block.text == END_OF_LINE).take(rows) + line
-        fields = decoded((_one_each(block), None), len(rows))
+        fields = decoded((block.text, None), events)
         if fields is None:
             raise Odd("an event with an error, or of an unusual form")
-        numbers = np.arange(number - len(rows) + 1, number + 1, dtype=np.int32)
-        add_events(columns, fields, lines.astype(np.int32), numbers)
-        line += int(np.count_nonzero(block.text == END_OF_LINE))
-        at += len(block.text)
-        if block.ends:
+        numbers = np.arange(number + 1, number + events + 1, dtype=np.int32)
+        add_events(columns, fields, block.line + line, numbers)
+        number += events
+        line += block.ends_of_lines
+        at += block.length
+        if block.last:
             return columns.operations()
 
 
@@ -77,44 +76,63 @@ def _array(raw: bytes) -> int:
 
 
 class Block(NamedTuple):
-    """A part of the array, up to the comma after its last event or to the end of the file.
+    """Events of the array: up to a comma after one of them, or to the array's end.
 
-    starts, commas   of the events and of what separates them, which may follow the last one
-    ends             whether it holds the end of the array, which `text` does not
+    text            a line for each
+    line            how many line breaks of the block are before each
+    ends_of_lines   line breaks in it
+    length          bytes of the document
+    last            whether the array ends here
     """
 
-    text: Bytes
-    starts: Places
-    commas: Places
-    ends: bool
+    text: bytes
+    line: Rows
+    ends_of_lines: int
+    length: int
+    last: bool
 
 
 def _block(raw: bytes, at: int) -> Block:
     """The next events from `at`, about event_lines.BLOCK bytes, more if one event is longer."""
     length = event_lines.BLOCK
     while True:
-        text = np.frombuffer(raw, np.uint8, min(length, len(raw) - at), at)
+        text = raw[at : at + length]
+        marks = np.frombuffer(text.translate(_TO_MARK), np.uint8)
+        places = np.flatnonzero(marks)
+        mark = marks.take(places)
         # A quote that opens counts as inside its text, one that closes as outside.
-        outside = (np.cumsum(text == QUOTE, dtype=np.int32) & 1) == 0
-        step = _DEPTH.take(text) * outside
-        depth = np.cumsum(step, dtype=np.int32)
+        outside = (np.cumsum(mark == QUOTE, dtype=np.int32) & 1) == 0
+        depth = np.cumsum(_DEPTH.take(mark) * outside, dtype=np.int32)
         closed = np.flatnonzero(depth < 0)
+        separates = np.flatnonzero((mark == COMMA) & outside & (depth == 0))
         if len(closed):
-            _check_around(raw, at + int(closed[0]))
-            end, ends = int(closed[0]), True
+            end, count, last = int(places[closed[0]]), int(closed[0]), True
+            _check_around(raw, at + end)
+            separates = separates[: np.searchsorted(separates, count)]
             break
-        commas = np.flatnonzero((text == COMMA) & outside & (depth == 0))
-        if len(commas):
-            end, ends = int(commas[-1]) + 1, False
+        if len(separates):
+            end, count, last = int(places[separates[-1]]) + 1, int(separates[-1]) + 1, False
             break
         if at + length >= len(raw):
             raise Odd("the array does not end")
         length *= 2
-    text, outside, step, depth = text[:end], outside[:end], step[:end], depth[:end]
-    between = np.flatnonzero((depth == 0) & outside & (step == 0) & ~_IS_BLANK.take(text))
-    starts = np.flatnonzero((depth == 1) & (step == 1))
-    _check_between(text, starts, between, np.flatnonzero((depth == 0) & (step == -1)), ends)
-    return Block(text, starts, between, ends)
+    places, mark, outside, depth = places[:count], mark[:count], outside[:count], depth[:count]
+    starts = np.flatnonzero((mark == OPEN) & outside & (depth == 1))
+    stops = np.flatnonzero((mark == CLOSE) & outside & (depth == 0))
+    _check_order(starts, stops, separates, last)
+    ends_of_lines = mark == END_OF_LINE
+    lines = np.frombuffer(text[:end], np.uint8).copy()
+    lines[places[ends_of_lines]] = ord(" ")
+    lines[places[separates]] = ord("\n")
+    if not is_text(text[:end]):
+        raise Odd("no UTF-8")
+    return Block(
+        text=lines.tobytes() + b"\n" * last,
+        line=np.cumsum(ends_of_lines, dtype=np.int32).take(starts),
+        ends_of_lines=int(np.count_nonzero(ends_of_lines)),
+        length=end,
+        last=last,
+    )
 
 
 def _check_around(raw: bytes, end: int) -> None:
@@ -139,26 +157,13 @@ def _refuse(word: str) -> None:
     raise ValueError(word)
 
 
-def _check_between(text: Bytes, starts: Places, commas: Places, stops: Places, ends: bool) -> None:
-    """Odd unless all values are objects with one comma between each two.
+def _check_order(starts: Places, stops: Places, separates: Places, last: bool) -> None:
+    """Odd unless objects and commas alternate; what else is between them, the decoder refuses.
 
-    stops: of the values' ends. With `ends` false the last comma is the end of the block.
+    A line break in a text would count as one: that is an error, which the decoder refuses too.
     """
-    if len(starts) != len(stops) or len(starts) != len(commas) + ends:
+    if not len(starts) == len(stops) == len(separates) + last:
         raise Odd("a value that is no object, or a comma too many")
-    if (text.take(commas) != COMMA).any() or (text.take(starts) != OPEN).any():
-        raise Odd("a value that is no object")
-    inner = commas if ends else commas[:-1]
-    if (inner < stops[: len(inner)]).any() or (inner > starts[1 : len(inner) + 1]).any():
+    after = starts[1 : len(separates) + 1]
+    if (stops[: len(separates)] > separates).any() or (separates[: len(after)] > after).any():
         raise Odd("a comma at another place")
-
-
-def _one_each(block: Block) -> bytes:
-    """The events as lines. No text can hold a line break: that needs an escape."""
-    lines = block.text.copy()
-    lines[lines == END_OF_LINE] = SPACE
-    lines[block.commas] = END_OF_LINE
-    text = lines.tobytes()
-    if not is_text(text):
-        raise Odd("no UTF-8")
-    return text if text.endswith(b"\n") else text + b"\n"
