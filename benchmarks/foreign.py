@@ -78,6 +78,14 @@ def written(folder: Path, ops: int) -> dict[str, tuple[Path, str]]:
             with path.open("w") as file:
                 file.writelines(f"{line(fields)}\n" for fields in made(ops))
             files[f"{name}, {form}"] = path, model
+        path = folder / f"{name}.json"
+        with path.open("w") as file:
+            file.write("[")
+            file.writelines(
+                f"{',' if at else ''}\n{json.dumps(fields)}" for at, fields in enumerate(made(ops))
+            )
+            file.write("]\n")
+        files[f"{name}, json"] = path, model
     table = folder / "lock.csv"
     with table.open("w") as file:
         file.write(TABLE)

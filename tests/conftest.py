@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from holdfast.harness.runs import inherited_signals
-from tests import kept_times, left_behind, quick, tools
+from tests import heavy, kept_times, left_behind, quick, tools
 from tests.draws import Draws, asked
 
 # No test depends on how fast the machine is: neither an example nor the making of one is timed.
@@ -23,6 +23,7 @@ def pytest_configure(config: pytest.Config) -> None:
     inherited_signals.end_here()
     config.pluginmanager.register(left_behind)
     config.pluginmanager.register(kept_times)
+    config.pluginmanager.register(heavy)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -103,6 +103,7 @@ class RawFields:
     key      MISSING where an event names no lock
     time     NO_TIME, token NO_TOKEN, lease_ns 0 for none
     value    None if all are None
+    number   of each event among those of a document; None where a line has one event
     """
 
     line: Rows
@@ -117,15 +118,18 @@ class RawFields:
     mode: Sequence[str | None]
     error: Sequence[object]
     lease_ns: Sequence[int]
+    number: Rows | None = None
 
 
 class Block(NamedTuple):
     """Consecutive events of clients; a column for each field, of one length.
 
+    number            0 for none
     process, f, key   codes; key is UNKEYED where an event has none
     """
 
     line: Rows
+    number: Rows
     kind: npt.NDArray[np.uint8]
     process: Rows
     f: Rows
@@ -167,6 +171,7 @@ class EventColumns:
         self._blocks.append(
             Block(
                 line=raw.line,
+                number=none.astype(np.int32) if raw.number is None else raw.number,
                 kind=self._kinds.column(raw.kind).astype(np.uint8),
                 process=self._processes.column(raw.process),
                 f=self._fs.column(raw.f),
@@ -276,7 +281,6 @@ def paired(events: Block, values: list[Hashable] | None, names: Named) -> OpColu
     keys = events.key.take(asked)
     if (keys == UNKEYED).any():
         keys = np.where(keys == UNKEYED, list(names.keys).index(None), keys).astype(np.int32)
-    none = np.zeros(len(asked), np.int32)
     return OpColumns(
         process=Coded(events.process.take(asked), names.processes),
         f=Coded(events.f.take(asked), names.fs),
@@ -293,8 +297,8 @@ def paired(events: Block, values: list[Hashable] | None, names: Named) -> OpColu
         lease_ns=events.lease_ns.take(asked),
         line=events.line.take(asked),
         end_line=np.where(answered, events.line.take(last), 0).astype(np.int32),
-        event=none,
-        end_event=none,
+        event=events.number.take(asked),
+        end_event=np.where(answered, events.number.take(last), 0).astype(np.int32),
     )
 
 

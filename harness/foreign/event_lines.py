@@ -97,10 +97,10 @@ def _read(
         lines = raw.count(b"\n")
         fields = None
         shaped = _map_per_line(raw, lines)
-        if shaped and b"\\" not in raw and _is_text(raw):
-            fields = _decoded(rewritten(raw), lines)
+        if shaped and b"\\" not in raw and is_text(raw):
+            fields = decoded(rewritten(raw), lines)
         if fields is not None:
-            _add(columns, fields, np.arange(before + 1, before + lines + 1, dtype=np.int32))
+            add_events(columns, fields, np.arange(before + 1, before + lines + 1, dtype=np.int32))
         elif edn and not shaped:
             raise Odd("an event that may begin or end on another line")
         else:
@@ -161,14 +161,14 @@ def _map_per_line(raw: bytes, lines: int) -> bool:
     return raw.startswith(b"{") and raw.count(b"\n{") == lines - 1 and raw.count(b"}\n") == lines
 
 
-def _is_text(raw: bytes) -> bool:
+def is_text(raw: bytes) -> bool:
     try:
         return raw.isascii() or bool(raw.decode())
     except UnicodeDecodeError:
         return False
 
 
-def _decoded(made: _Rewritten, lines: int) -> list[Column] | None:
+def decoded(made: _Rewritten, lines: int) -> list[Column] | None:
     """The columns of JSON lines, by NAMES; None if they are to be decoded one by one."""
     if made is None:
         return None
@@ -188,12 +188,15 @@ def _decoded(made: _Rewritten, lines: int) -> list[Column] | None:
     return None if keys is not None and not _each_key_once(text, columns, keys) else columns
 
 
-def _add(columns: EventColumns, fields: list[Column], line: Rows) -> None:
-    """Take the events of these columns, each of a line."""
+def add_events(
+    columns: EventColumns, fields: list[Column], line: Rows, number: Rows | None = None
+) -> None:
+    """Take the events of these columns, by NAMES. line, number: as in RawFields."""
     theirs = columns.clients(fields[0])
     if theirs is not None:
         fields = [list(compress(column, theirs)) for column in fields]
         line = line[theirs]
+        number = None if number is None else number[theirs]
     if not len(line):
         return
     process, kind, f, key, lock, value, time, token, attempt, mode, error, lease_ns, _ = fields
@@ -202,6 +205,7 @@ def _add(columns: EventColumns, fields: list[Column], line: Rows) -> None:
     columns.add(
         RawFields(
             line=line,
+            number=number,
             process=process,
             kind=kind,
             f=f,

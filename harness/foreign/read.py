@@ -19,6 +19,7 @@ import msgspec
 
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
+from holdfast.harness.foreign.document_columns import json_document
 from holdfast.harness.foreign.edn import forms
 from holdfast.harness.foreign.event_columns import Odd
 from holdfast.harness.foreign.event_fields import event_of, frozen
@@ -214,6 +215,7 @@ FORMATS: dict[str, Callable[[BinaryIO], Iterator[Event]]] = {
 }
 COLUMNS: dict[str, Callable[[BinaryIO], OpColumns]] = {
     "jsonl": lambda file: json_lines(file, _jsonl),
+    "json": json_document,
     "edn": lambda file: edn_lines(file, _edn),
     "csv": csv_columns,
     "parquet": parquet_columns,

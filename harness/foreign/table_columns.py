@@ -75,6 +75,7 @@ def operations(rows: TableRows) -> OpColumns:
     key, keys = rows.texts["key"]
     events = Block(
         line=line.take(row),
+        number=np.zeros(len(row), np.int32),
         kind=np.where(ends, kinds.take(status.take(row)), INVOKE).astype(np.uint8),
         process=process.take(row),
         f=words.take(f.take(row)),

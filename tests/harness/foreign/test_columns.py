@@ -108,6 +108,56 @@ def vector(made: Sequence[Fields], brackets: str = "[]") -> str:
     return brackets[0] + "\n ".join(map(edn_event, made)) + brackets[1] + "\n"
 
 
+def document(rng: random.Random, made: Sequence[Fields]) -> bytes:
+    """A JSON document: over one line or many, alone or in the field of an object."""
+    fields: Fields = {"name": "x", "nodes": [1, {"a": []}]}
+    whole: object = rng.choice([list(made), {"history": list(made)} | fields])
+    whole = rng.choice([whole, fields | {"history": list(made)}])
+    style: dict[str, Any] = rng.choice(
+        [{}, {"indent": 1}, {"indent": 0}, {"separators": (",", ":")}, {"separators": (" ,", " :")}]
+    )
+    text = json.dumps(whole, ensure_ascii=False, **style)
+    if rng.random() < 0.2:
+        text = "[" + ",\n ".join(json.dumps(one, ensure_ascii=False) for one in made) + "]"
+    return (text + rng.choice(["", "\n", "\r\n "])).encode()
+
+
+@pytest.mark.usefixtures("block")
+def test_documents_have_the_same_operations(draws: Draws) -> None:
+    ways = Counter[tuple[str, str]]()
+    for n in range(draws(3000)):
+        rng = stream(13, "document", n)
+        text = document(rng, HISTORIES[rng.choice(list(HISTORIES))](rng))
+        ways["sound", compared(text, "json")] += 1
+        ways["damaged", compared(damaged(rng, text), "json")] += 1
+    assert ways["sound", "columns"] > 2 * ways["sound", "one by one"] > 0, ways
+    assert min(ways["damaged", way] for way in ("refused", "columns")) > draws(50), ways
+
+
+EVENT = '{"process": 0, "type": "invoke", "f": "read"}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[EVENT,]", "[,EVENT]", "[EVENT,,EVENT]", "[EVENT EVENT]", "[EVENT, 3]", "[3, EVENT]",
+        "[EVENT, [EVENT]]", "[[EVENT]]", "[EVENT]]", "[EVENT", "[EVENT}", "[]", "[EVENT] [EVENT]",
+        "[EVENT] EVENT", "EVENT [EVENT]", '{"history": [EVENT]', '{"history": [EVENT]}}',
+        '{"a": {"history": [EVENT]}}', '{"a": 1 "history": [EVENT]}', '{"a": NaN, "history": []}',
+        '{"history": [EVENT], "history": [EVENT]}', '{"history": [EVENT], "a": "\\u00e9"}',
+        '[{"process": 0, "type": "invoke", "f": "a,b}{][\\"", "key": "]"}]',
+        '[{"process": 0, "type": "invoke", "f": "a,b}{][", "key": ",{"}, EVENT]',
+        '[EVENT, {"process": 0, "type": "ok", "f": "read", "value": [{"a": "}"}, [1]]}]',
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("block", [30, 60, 1 << 18])
+def test_documents_of_unusual_form(text: str, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_lines, "BLOCK", block)
+    for event in (EVENT, EVENT.replace(": ", ":\n")):
+        compared(text.replace("EVENT", event).encode(), "json")
+        compared(b"\xef\xbb\xbf \n" + text.replace("EVENT", event).encode(), "json")
+
+
 @pytest.mark.parametrize("name", HISTORIES)
 @pytest.mark.usefixtures("block")
 def test_operations_are_the_same(name: str, draws: Draws) -> None:

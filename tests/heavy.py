@@ -1,0 +1,88 @@
+"""Tests that take long, kept by name in `heavy.txt` with their seconds of CPU: they count as slow.
+
+`make test` leaves them to `make test-long`, so that whoever tries it waits for minutes only. What a
+test takes includes what its child processes take. A run that keeps times (`kept_times.py`) writes
+the list again: a test that takes more than LIMIT is added, one that takes less than half of it is
+removed, and one that did not run stays.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests import kept_times
+
+KEPT = Path(__file__).with_suffix(".txt")
+LIMIT = 0.8
+"""Seconds of CPU."""
+CPU = "cpu"
+_began = pytest.StashKey[float]()
+_seconds: dict[str, float] = {}
+
+
+def kept() -> dict[str, float]:
+    """Name of a test -> its seconds of CPU."""
+    rows = [line.partition(" ") for line in KEPT.read_text().splitlines()]
+    return {name: float(seconds) for seconds, _, name in rows}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Before marks choose which tests run."""
+    heavy = kept()
+    for item in items:
+        if item.nodeid in heavy:
+            item.add_marker("slow")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Notes the time at which a test, or the first fixture that it needs, begins."""
+    item.stash[_began] = used()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """With the last report of a test goes what it took, from whatever process it ran in."""
+    report = yield
+    if call.when == "teardown" and _began in item.stash:
+        report.user_properties.append((CPU, used() - item.stash[_began]))
+    return report
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Keeps it where the list is written."""
+    for name, value in report.user_properties:
+        if name == CPU and isinstance(value, float):
+            _seconds[report.nodeid] = value
+
+
+def pytest_sessionfinish() -> None:
+    """Writes the list, if it is asked for."""
+    if os.environ.get(kept_times.VARIABLE) and "PYTEST_XDIST_WORKER" not in os.environ:
+        rows = merged(kept(), _seconds)
+        KEPT.write_text("".join(f"{seconds:.1f} {name}\n" for name, seconds in rows.items()))
+
+
+def merged(before: Mapping[str, float], measured: Mapping[str, float]) -> dict[str, float]:
+    """The list after a run, heaviest first."""
+    rows = dict(before)
+    for name, seconds in measured.items():
+        if seconds > LIMIT or (name in rows and seconds > LIMIT / 2):
+            rows[name] = seconds
+        else:
+            rows.pop(name, None)
+    there = {name for name in rows if (kept_times.ROOT / name.partition("::")[0]).is_file()}
+    return dict(sorted(((n, rows[n]) for n in there), key=lambda row: (-row[1], row[0])))
+
+
+def used() -> float:
+    """Seconds of CPU of this process and of its children that have ended."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
