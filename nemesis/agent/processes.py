@@ -17,6 +17,8 @@ PROC = Path("/proc")
 BOUND_NS = 500_000_000
 """Time until a signal is visible in /proc; a thread in the middle of a disk write needs time."""
 POLL_S = 0.000_02
+TERMINATED_POLL_S = 0.001
+"""A shutdown takes milliseconds to seconds, a signal microseconds."""
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 STOPPED = frozenset("Tt")
 GONE = frozenset("ZX")
@@ -133,6 +135,27 @@ def end(roots: Iterable[Process]) -> dict[Process, str]:
         send(process, signal.SIGKILL)
     deadline = time.monotonic_ns() + 2 * BOUND_NS
     return {process: settled(process, ("gone",), deadline) for process in doomed}
+
+
+def terminate(
+    roots: Iterable[Process], living: Iterable[Process], within_ns: int
+) -> dict[Process, int]:
+    """SIGTERM to the roots, and nothing to their descendants: a parent ends its children itself.
+
+    Of `living`, those that exited within the time, and how long each took, ns.
+    """
+    left, begun_ns = list(living), time.monotonic_ns()
+    for root in roots:
+        send(root, signal.SIGTERM)
+    exited: dict[Process, int] = {}
+    while left:
+        passed_ns = time.monotonic_ns() - begun_ns
+        exited |= {process: passed_ns for process in left if not thread_states(process)}
+        left = [process for process in left if process not in exited]
+        if passed_ns >= within_ns:
+            break
+        time.sleep(TERMINATED_POLL_S)
+    return exited
 
 
 def cpu_ns(process: Process) -> int:

@@ -1,18 +1,23 @@
-"""Pauses and kills by signals; they count only if their effect is visible in /proc."""
+"""Pauses, kills and terminations by signals; they count only if their effect shows in /proc."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Any
 
+from holdfast.harness.core.json_value import Json
 from holdfast.nemesis.agent import processes
 from holdfast.nemesis.agent.fault_claims import Claims
 from holdfast.nemesis.agent.halves import Half
 from holdfast.nemesis.agent.hosted_nodes import World
 from holdfast.nemesis.agent.processes import Process
 from holdfast.nemesis.agent.request_errors import Evidence, Refused
-from holdfast.nemesis.agent.request_forms import FAULT, NODES, Form
+from holdfast.nemesis.agent.request_forms import FAULT, MISSING, NODES, Form
+
+LONGEST_GRACE_NS = 5_000_000_000
+"""The agent serves no other request meanwhile, and the driver waits 10 s for a response."""
 
 
 class Stops:
@@ -99,16 +104,22 @@ class Kills:
 
     def inject(self, fault: str, args: Mapping[str, Any]) -> Evidence:
         """Kills every process of `nodes` and waits until they have exited. Errors: Refused."""
-        nodes = args["nodes"]
+        self.claim("kill", fault, args["nodes"])
+        return self.note(
+            fault, {node: processes.end(self._world.node(node).roots) for node in args["nodes"]}
+        )
+
+    def claim(self, what: str, fault: str, nodes: Iterable[str]) -> None:
+        """Keeps the nodes from being restarted before this fault is healed. Errors: Refused."""
         if not any(self._world.living(node) for node in nodes):
-            raise Refused(f"kill {'+'.join(nodes)}: no live process; restart it first")
+            raise Refused(f"{what} {'+'.join(nodes)}: no live process; restart it first")
         self._claims.claim(fault, nodes)
+
+    def note(self, fault: str, ended: Mapping[str, Mapping[Process, str]]) -> Evidence:
+        """Records the last states of the processes of each node."""
         self._killed[fault] = {
-            node: {
-                str(process.pid): state
-                for process, state in processes.end(self._world.node(node).roots).items()
-            }
-            for node in nodes
+            node: {str(process.pid): state for process, state in found.items()}
+            for node, found in ended.items()
         }
         return self.observe(fault)
 
@@ -128,6 +139,52 @@ class Kills:
 
     def settle(self, node: str) -> None:
         """Nothing: a restarted node is not killed again."""
+
+
+class Terminations:
+    """Faults of kind `terminate`. They heal as kills do; a node may have faults of both kinds."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._kills = world.part(Kills)
+        self._seen: dict[str, Evidence] = {}
+
+    def inject(self, fault: str, args: Mapping[str, Any]) -> Evidence:
+        """SIGTERM to all of `nodes` at once; SIGKILL to what runs after `grace_ns`. Errors:
+        Refused."""
+        nodes = args["nodes"]
+        self._kills.claim("terminate", fault, nodes)
+        roots = {node: self._world.node(node).roots for node in nodes}
+        living = {node: self._world.living(node) for node in nodes}
+        took_ns = processes.terminate(
+            chain.from_iterable(roots.values()),
+            chain.from_iterable(living.values()),
+            min(args["grace_ns"], LONGEST_GRACE_NS),
+        )
+        ended: dict[str, dict[Process, str]] = {}
+        shutdown: dict[str, Json] = {}
+        forced: list[Json] = []
+        for node, found in living.items():
+            late = [process for process in found if process not in took_ns]
+            # A process that outlives its parent is no descendant of the roots any more.
+            ended[node] = dict.fromkeys(found, "gone") | processes.end([*roots[node], *late])
+            if late:
+                forced.append(node)
+            elif found:
+                shutdown[node] = max(took_ns[process] for process in found)
+        self._seen[fault] = {"shutdown_ns": shutdown, "grace_exceeded": forced}
+        return {**self._kills.note(fault, ended), **self._seen[fault]}
+
+    def observe(self, fault: str) -> Evidence:
+        """As of a kill; with the time to shut down per node, and the nodes that needed SIGKILL."""
+        return {**self._kills.observe(fault), **self._seen.get(fault, {})}
+
+    def heal(self, fault: str) -> Evidence:
+        """As of a kill."""
+        return {**self._kills.heal(fault), **self._seen.pop(fault, {})}
+
+    def settle(self, node: str) -> None:
+        """Nothing: a restarted node is not terminated again."""
 
 
 def worst(states: Iterable[str]) -> str:
@@ -156,4 +213,13 @@ KILL = Half(
         takes={"fault": FAULT, "nodes": NODES},
     ),
     make=lambda world: world.part(Kills),
+)
+TERMINATE = Half(
+    request="terminate",
+    form=Form(
+        says="SIGTERM to the main processes of the nodes; SIGKILL to all of their processes that"
+        " run after `grace_ns`, 5 s at most; responds when they have exited.",
+        takes={"fault": FAULT, "nodes": NODES, "grace_ns": ("whole nanoseconds", MISSING)},
+    ),
+    make=Terminations,
 )

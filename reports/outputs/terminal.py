@@ -81,7 +81,8 @@ def _print_verdict(console: Console, run: Judged, *, verbose: bool) -> None:
     for sentence in story.servers(run):
         console.print(Text(sentence))
     if verbose:
-        for sentence in (*story.held(run), *story.tried(run), *story.left_open(run)):
+        tried = (*story.tried(run), *story.notices(run))
+        for sentence in (*story.held(run), *tried, *story.left_open(run)):
             console.print(Text(sentence))
     else:
         _print_scope(console, run)

@@ -74,7 +74,7 @@ def render(
             simulated=simulated,
             **_at_a_glance(run),
             servers=story.servers(run),
-            held=[*story.held(run), *story.tried(run)],
+            held=[*story.held(run), *story.tried(run), *story.notices(run)],
             exercise=story.EXERCISE,
             left_open=story.left_open(run),
             how_to_fail=[*story.how_to_fail(run), *filter(None, [next_step.untried(run)])],

@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from holdfast.harness.core.clock import MILLISECOND
 from holdfast.harness.core.verdict import PROPERTIES, Verdict, worst
 from holdfast.harness.verdicts.judged import Cause, Judged, Judgement, Outcome
 from holdfast.harness.verdicts.left_unknown import of_run
 from holdfast.reports.run.coverage_advice import advices
 from holdfast.reports.run.finding_kinds import kind
-from holdfast.reports.text.formatting import count, listed, plain, seconds, stopped
+from holdfast.reports.text.formatting import count, listed, plain, seconds, span, stopped
 
 EXERCISE = "To exercise what was not tested"
 """Label of the command that does."""
@@ -28,7 +29,7 @@ def story(run: Judged) -> list[str]:
         told.append(f"LIMIT (violated, never promised): {_names(limits)}.")
     for entry in entries(run, broken=False):
         told += entry.sentences()
-    told += [*servers(run), *held(run), *tried(run), *left_open(run)]
+    told += [*servers(run), *held(run), *tried(run), *notices(run), *left_open(run)]
     if run.remedy:
         told.append(f"{EXERCISE}: {run.remedy}")
     return [*told, bound(run)]
@@ -333,6 +334,26 @@ def tried(run: Judged) -> list[str]:
         f"Tried under {plain(fault, 40)} ({_names(judged)}): {count(n, 'time')} {plain(what, 300)}."
         for (fault, what, n), judged in places.items()
     ]
+
+
+def notices(run: Judged) -> list[str]:
+    """How many holders were notified of a loss, and how late, as one sentence or none.
+
+    A time under a fault is included, so it may be longer than the limit without a violation.
+    """
+    one = next((one for one in run.verdicts if one.property == "loss-notice"), None)
+    lost = 0 if one is None else int(one.exercised.get("holds lost to another", 0))
+    if one is None or not lost:
+        return []
+    notified = int(one.exercised.get("of them notified", 0))
+    verb = "was" if 1 in (lost, notified) else "were"
+    what = f"{notified:,} of {count(lost, 'holder')} that lost the lock to another {verb} notified"
+    if not notified:
+        return [f"{what}."]
+    slowest_ns = int(one.exercised.get("slowest notice ms", 0)) * MILLISECOND
+    limit_ns = run.promises.notice_ns if run.promises is not None else 0
+    limit = f"; limit without a fault: {span(limit_ns)}" if limit_ns else ""
+    return [f"{what}, at most {span(slowest_ns)} after the loss (faults included{limit})."]
 
 
 def partly(run: Judged) -> list[Judgement]:

@@ -216,10 +216,11 @@ class Counts:
         return {"probed locks": len(probed)}, bool(self.every) and not left
 
     def stale_releases(self) -> tuple[dict[str, int], bool]:
-        said = [row["status"] for row in self.rows if row["f"] in (Op.RELEASE, Op.RENEW)]
-        refused = sum(status == Status.NOT_OWNER for status in said)
-        counts = {"releases and renewals": len(said), "rejected as not the owner": refused}
-        return counts, refused > 0
+        said = [row for row in self.rows if row["f"] in (Op.RELEASE, Op.RENEW)]
+        refused = [row["f"] for row in said if row["status"] == Status.NOT_OWNER]
+        counts = {"releases and renewals": len(said), "rejected as not the owner": len(refused)}
+        counts["of them renewals"] = refused.count(Op.RENEW)
+        return counts, len(refused) > 0
 
     def sharing(self) -> tuple[dict[str, int], bool]:
         asked = [a for a in self.every if a.mode != Mode.EXCLUSIVE]

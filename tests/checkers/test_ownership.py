@@ -23,6 +23,16 @@ def test_a_stale_release_that_was_turned_down_holds() -> None:
     assert judged("0a? 0a+7 1a?@19 1a+8 0r? 0r! 1r? 1r+").verdict is Verdict.HOLDS
 
 
+def test_rejected_renewals_are_counted_apart_from_releases() -> None:
+    released = judged("0a? 0a+7 1a?@19 1a+8 0r? 0r! 1r? 1r+").exercised
+    assert released["rejected as not the owner"] == 1
+    assert released["of them renewals"] == 0
+    renewed = judged("0a? 0a+7 1a?@19 1a+8 0n? 0n! 0r? 0r! 1n? 1n+ 1r? 1r+").exercised
+    assert renewed["releases and renewals"] == 4
+    assert renewed["rejected as not the owner"] == 2
+    assert renewed["of them renewals"] == 1
+
+
 def test_where_only_holders_asked_nothing_is_said() -> None:
     verdict = judged("0a? 0a+7 0n? 0n+ 0r? 0r+")
     assert verdict.verdict is Verdict.UNKNOWN

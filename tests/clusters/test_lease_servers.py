@@ -9,8 +9,10 @@ import pytest
 
 from holdfast.clusters.systems.majority.system import SYSTEM as MAJORITY
 from holdfast.clusters.systems.reference.wire.frames import Frame
+from holdfast.clusters.systems.single.client import poll_s
 from holdfast.clusters.systems.single.system import SYSTEM as SINGLE
 from holdfast.clusters.systems.single.table import Table
+from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.ports import System
 from tests.clusters.live import SECOND, Live
@@ -26,6 +28,20 @@ def release(table: Table, now_ns: int, attempt: int, call: int = 1) -> Frame:
     """A release of lock "a"."""
     asked = {"op": "release", "lock": "a", "attempt": attempt, "call": call}
     return table.answer(now_ns, asked)
+
+
+def test_a_waiting_client_polls_as_often_as_its_option_says() -> None:
+    assert poll_s({}) == (0.02, 0.1)
+    assert poll_s({"poll_ms": "100"}) == (0.02, 0.1)
+    assert poll_s({"poll_ms": "1000"}) == (0.2, 1.0)
+    plain, slow = SINGLE.promises({}), SINGLE.promises({"poll_ms": "1000"})
+    assert (plain.recovery_ns, slow.recovery_ns) == (2 * SECOND, 2_900_000_000)
+
+
+@pytest.mark.parametrize("text", ["0", "9", "10001", "1.5", "fast", ""])
+def test_a_wrong_poll_is_refused_before_the_run(text: str) -> None:
+    with pytest.raises(UsageError, match=r"poll_ms=.*expected a whole number, 10 to 10000"):
+        SINGLE.promises({"poll_ms": text})
 
 
 def test_a_lease_ends_at_its_time_and_not_before() -> None:

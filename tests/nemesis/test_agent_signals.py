@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import time
@@ -126,6 +127,66 @@ def test_a_kill_takes_the_children_along_and_names_what_to_restart() -> None:
         }
         assert (shown(parent.pid), shown(child)) == ("gone", "gone")
         assert agent.do("heal", fault="f1")["restart"] == ["n1"]
+
+
+CLEANS_UP = """
+import pathlib, signal, sys, time
+def stop(*_):
+    pathlib.Path(sys.argv[1]).write_text("saved")
+    sys.exit(0)
+signal.signal(signal.SIGTERM, stop)
+print("ready", flush=True)
+time.sleep(60)
+"""
+STUBBORN = """
+import signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+@contextmanager
+def handling(code: str, *argv: str) -> Iterator[subprocess.Popen[str]]:
+    """A Python process that has installed its signal handler."""
+    with running(sys.executable, "-c", code, *argv) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        yield process
+
+
+def test_a_server_that_is_terminated_may_write_its_state(tmp_path: Path) -> None:
+    saved = tmp_path / "state"
+    with handling(CLEANS_UP, str(saved)) as server, AgentProcess() as agent:
+        adopt(agent, "n1", server.pid)
+        seen = agent.do("terminate", fault="f1", nodes=["n1"], grace_ns=5_000_000_000)
+        assert seen["effective"] and seen["grace_exceeded"] == []
+        assert 0 < seen["shutdown_ns"]["n1"] < 5_000_000_000
+        assert (server.wait(), saved.read_text()) == (0, "saved")
+        healed = agent.do("heal", fault="f1")
+        assert (healed["restart"], healed["shutdown_ns"]) == (["n1"], seen["shutdown_ns"])
+
+
+def test_a_server_that_outlives_the_grace_time_is_killed() -> None:
+    with handling(STUBBORN) as server, AgentProcess() as agent:
+        adopt(agent, "n1", server.pid)
+        seen = agent.do("terminate", fault="f1", nodes=["n1"], grace_ns=50_000_000)
+        assert seen["effective"] and seen["killed"] == {"n1": {str(server.pid): "gone"}}
+        assert (seen["shutdown_ns"], seen["grace_exceeded"]) == ({}, ["n1"])
+        assert server.wait() == -signal.SIGKILL
+        assert agent.do("heal", fault="f1")["restart"] == ["n1"]
+
+
+def test_a_terminated_node_that_a_kill_wants_dead_is_not_restarted_yet() -> None:
+    with running("sleep", "60") as one, running("sleep", "60") as two, AgentProcess() as agent:
+        adopt(agent, "n1", one.pid)
+        adopt(agent, "n2", two.pid)
+        agent.do("kill", fault="f1", nodes=["n1"])
+        agent.do("terminate", fault="f2", nodes=["n1", "n2"], grace_ns=1_000_000_000)
+        assert agent.do("heal", fault="f2")["restart"] == ["n2"]
+        assert agent.do("heal", fault="f1")["restart"] == ["n1"]
+        refused = agent.ask("terminate", fault="f3", nodes=["n1"], grace_ns=0)
+        assert "terminate n1: no live process" in refused["error"]
 
 
 def test_a_node_that_another_kill_wants_dead_is_not_restarted_yet() -> None:

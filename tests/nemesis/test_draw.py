@@ -49,6 +49,7 @@ from holdfast.nemesis.kinds import (
     stall,
     sync_lie,
     syscall,
+    terminate,
     zero_window,
 )
 from holdfast.nemesis.options import rate_ppm
@@ -110,6 +111,12 @@ def test_a_rate_is_parts_per_million_of_speed(text: str, ppm: int) -> None:
 def test_a_clock_can_neither_stand_still_nor_race(text: str) -> None:
     with pytest.raises(ValueError, match=r"invalid rate .*: expected 0 to 6"):
         rate_ppm(text)
+
+
+@pytest.mark.parametrize("text", ["0s", "5001ms", "1m"])
+def test_a_server_gets_at_most_five_seconds_to_shut_down(text: str) -> None:
+    with pytest.raises(UsageError, match="terminate: option grace: "):
+        terminate.NEMESIS.draw(random.Random(1), {"grace": text}, 60 * SECOND)
 
 
 @pytest.mark.parametrize("name", ENTRIES)
@@ -459,9 +466,11 @@ def test_a_system_without_links_between_servers_has_those_to_its_clients() -> No
         (cpu_quota, {"share": "20%"}, {"share_ppm": 200_000, "period_ns": 100_000_000}),
         (open_files, {"spare": "3"}, {"spare": 3}),
         (memory_limit, {"spare": "2MiB"}, {"spare": 2 << 20}),
+        (terminate, {}, {"grace_ns": 2 * SECOND}),
+        (terminate, {"grace": "5s"}, {"grace_ns": 5 * SECOND}),
     ],
 )
-def test_limits_of_processes_are_those_of_servers(
+def test_faults_of_processes_are_those_of_servers(
     module: Any, options: dict[str, str], asked: dict[str, int]
 ) -> None:
     (fault, *_) = module.NEMESIS.draw(random.Random(1), options, 60 * SECOND)

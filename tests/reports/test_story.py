@@ -10,10 +10,10 @@ from holdfast.checkers.facts import foreign_release
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.verdicts.judged import Outcome, to_table
 from holdfast.reports.run.finding_kinds import CAUSES, KINDS, kind
-from holdfast.reports.run.story import entries
+from holdfast.reports.run.story import entries, notices
 from tests.reports import specimens
 from tests.reports.pieces import judged
-from tests.reports.rendered import read, story
+from tests.reports.rendered import read, render, story, terminal
 
 
 def test_the_first_sentence_is_the_verdict() -> None:
@@ -56,6 +56,38 @@ def test_a_violation_is_told_as_cause_extent_meaning_and_remedy() -> None:
     assert "findings: 1 mutual exclusion" in told[at + 1]
     assert "its own responses prove" in told[at + 2]
     assert told[at + 3].startswith("What to do: ")
+
+
+NOTICES = {"holds lost to another": 3, "of them notified": 2, "slowest notice ms": 2024}
+
+
+def noticed(**counts: int) -> dict[str, Any]:
+    """A run that holds, with these counts of loss notices."""
+    run = specimens.clean()
+    exercised = NOTICES | {name.replace("_", " "): n for name, n in counts.items()}
+    run["verdicts"] = [*run["verdicts"], judged("loss-notice", "HOLDS", exercised=exercised)]
+    return run
+
+
+def test_how_late_holders_were_notified_of_a_loss_is_one_sentence() -> None:
+    limit = "; limit without a fault: 1.00 s"
+    told = "2 of 3 holders that lost the lock to another were notified, at most 2.02 s after the"
+    (said,) = notices(read(noticed()))
+    assert said == f"{told} loss (faults included{limit})."
+    run = noticed()
+    assert said in story(run)
+    assert said in " ".join(terminal(run, width=200, colour=False).split())
+    assert said not in terminal(run, width=200, colour=False, verbose=False)
+    assert f"<bdi>{said}</bdi>" in render(run, {}, "")
+    run["promises"] = run["promises"] | {"notice_ns": 0}
+    assert notices(read(run)) == [f"{told} loss (faults included)."]
+
+
+def test_no_time_is_named_where_no_holder_was_notified_of_its_loss() -> None:
+    told = "0 of 1 holder that lost the lock to another was notified."
+    assert notices(read(noticed(holds_lost_to_another=1, of_them_notified=0))) == [told]
+    assert notices(read(noticed(holds_lost_to_another=0, of_them_notified=0))) == []
+    assert notices(read(specimens.clean())) == []
 
 
 def test_many_findings_of_a_cause_are_one_entry_with_their_number_and_the_first() -> None:

@@ -1,5 +1,7 @@
 """The client of the single lease server; it polls, because the server has no queue.
 
+A waiting client sleeps between two polls, for a random time up to the option `poll_ms`.
+
 Every request has its own deadline: a second, or a third of the lease if that is longer; each is
 retried until then, which is harmless because the server recognizes an attempt. An acquire that ends
 without a response is undone; only if even that gets no response, or comes too late, is its outcome
@@ -9,6 +11,7 @@ unknown.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 
 from holdfast.clusters.systems.background import Background
 from holdfast.clusters.systems.reference.wire.frames import Frame
@@ -29,10 +32,26 @@ MEANING: dict[str, Status] = {
 """Response of the server -> what it means. All others ("unanswered", "stale" ...) are INFO."""
 
 POLL_S = (0.02, 0.1)
-"""between two polls, sampled uniformly"""
+"""between two polls, sampled uniformly; `poll_ms` replaces it for a client that waits"""
+POLL_MS = range(10, 10_001)
 TRY_S = 0.5
 ASK_S = 0.3
 GIVE_UP_S = 0.5
+
+
+def poll_s(options: Mapping[str, str]) -> tuple[float, float]:
+    """The shortest and the longest pause of a waiting client between two polls. Errors: ValueError.
+
+    The shortest is a fifth of the longest, so that clients that began to wait together spread out.
+    """
+    if "poll_ms" not in options:
+        return POLL_S
+    text = options["poll_ms"]
+    if not text.isdecimal() or int(text) not in POLL_MS:
+        raise ValueError(
+            f"invalid option poll_ms={text}: expected a whole number, {POLL_MS[0]} to {POLL_MS[-1]}"
+        )
+    return int(text) / 5000, int(text) / 1000
 
 
 class SingleClient:
@@ -44,6 +63,7 @@ class SingleClient:
         self._setup = setup
         self._remote = Remote(setup.servers[0][1])
         self._rng = stream(setup.seed, "single client", setup.process)
+        self._poll_s = poll_s(setup.options)
         self._call_s = max(1.0, setup.lease_ns / 3e9)
         self._holds: dict[int, tuple[str, int]] = {}
         self._background = Background()
@@ -104,7 +124,7 @@ class SingleClient:
                     return _meant(answer, 0, 0)
                 case "stale" | "bad-request":
                     return _meant(answer, 0, 0)
-            pause_s = self._rng.uniform(*POLL_S)
+            pause_s = self._rng.uniform(*self._poll_s)
             if wait_ns >= 0 and loop.time() + pause_s >= until_s:
                 break
             await asyncio.sleep(pause_s)

@@ -4,6 +4,8 @@ Clients use only the first node, whatever the number of nodes. The others run th
 so that a fault can target a bystander; `leader` is always the first.
 
 With `--set leases=none` a hold ends only by its release, so a holder that dies deadlocks its lock.
+With `--set poll_ms=1000` a waiting client polls every 200 to 1000 ms instead of every 20 to 100 ms:
+less load, and a longer time until a free lock is granted.
 
 Promises: the promises of the reference service, while its one process lives.
 Does not promise: exclusion or ordered tokens across a restart, which loses every hold;
@@ -21,6 +23,7 @@ from holdfast.clusters.systems.presets import LEASE_WITH_TOKENS
 from holdfast.clusters.systems.reference.options import TRACED
 from holdfast.clusters.systems.reference.system import known_options, server_command, status
 from holdfast.clusters.systems.reference.wire.frames import DEFAULT_PORT
+from holdfast.clusters.systems.single.client import POLL_S, poll_s
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.fault_traits import CUTS, SKEWS, STOPS
 from holdfast.harness.core.ports import Command, Leader, Node, Place
@@ -68,13 +71,23 @@ SHEET = {
 
 
 LEASES = ("timed", "none")
+KNOWN: Mapping[str, str] = {
+    "leases": ", ".join(LEASES),
+    "poll_ms": "longest pause between two polls in ms, 10 to 10000 (default: 100)",
+    **TRACED,
+}
+"""option -> its values and what it does"""
 
 
 def leases(options: Mapping[str, str]) -> bool:
     """Whether holds expire. Raises UsageError for unknown options or values."""
     said = options.get("leases", LEASES[0])
     wrong = [] if said in LEASES else [f"single: leases={said} is not one of {', '.join(LEASES)}"]
-    known_options("single", options, {"leases": ", ".join(LEASES), **TRACED}, wrong)
+    try:
+        poll_s(options)
+    except ValueError as error:
+        wrong.append(f"single: {error}")
+    known_options("single", options, KNOWN, wrong)
     return said == LEASES[0]
 
 
@@ -103,7 +116,8 @@ class SingleSystem(InMemory):
             purpose="efficiency",
             bound="lease" if timed else "none",
             notice_ns=2 * SECOND,
-            recovery_ns=2 * SECOND,
+            # A client that has just polled does so again after the longest pause.
+            recovery_ns=2 * SECOND + round((poll_s(options)[1] - POLL_S[1]) * SECOND),
             keeps=kept,
             sheet=SHEET if timed else {**SHEET, **WITHOUT_LEASES},
         )

@@ -403,6 +403,7 @@ _NEMESES = {
     "partition": "drop packets between nodes",
     "pause": "stop processes (SIGSTOP), resume later",
     "kill": "kill processes (SIGKILL), restart later",
+    "terminate": "ask servers to stop (SIGTERM), kill what outlives the grace time, restart later",
     "clock": "step, drift or strobe a process's wall clock",
     "reply-loss": "drop a reply after the server processed the request, then reset the connection",
     "reset": "reset a client's connection before its request arrives",

@@ -20,6 +20,7 @@ from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import EnvironmentFailed, UsageError
 from holdfast.harness.core.json_value import plain
 from holdfast.harness.core.loading import load
+from holdfast.harness.core.operations import Op
 from holdfast.harness.core.ports import Fault
 from holdfast.harness.history import reader
 from holdfast.harness.judging import judge
@@ -235,3 +236,13 @@ def test_who_leads_after_a_failover_is_known_and_noting_it_changes_no_seed(
     monkeypatch.setattr(Host, "elected", lambda host, term: None)
     without, _ = simulate(chosen)
     assert (noted.digest, noted.events) == (without.digest, without.events)
+
+
+def test_clients_that_poll_seldom_ask_seldom() -> None:
+    """Of a lock that is held most of the time, by the option `poll_ms` of `single`."""
+    polls = {}
+    for longest in ("100", "1000"):
+        chosen = plan(system="single", options={"poll_ms": longest})
+        rows = reader.merge(simulate(chosen)[0].written()).history.rows
+        polls[longest] = int((rows["f"] == Op.WAITING).sum()) / int((rows["f"] == Op.ACQUIRE).sum())
+    assert polls["1000"] * 3 < polls["100"], polls
