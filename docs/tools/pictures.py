@@ -1,7 +1,8 @@
 """Pictures of the gallery from real runs: `python -m docs.tools.pictures [NAME...]`.
 
 For each page of docs/gallery with a picture of its own name, its command is run and the first
-finding of the report is photographed in Chromium. Pages that need a server need it installed.
+finding of the report is photographed in Chromium, in both colour schemes: `NAME.png` and
+`NAME-dark.png`. Pages that need a server need it installed.
 """
 
 from __future__ import annotations
@@ -12,14 +13,18 @@ import shlex
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 
+from playwright.sync_api import ViewportSize
 from tests.reports.browser import chromium
 
 ROOT = Path(__file__).resolve().parents[2]
 GALLERY = ROOT / "docs" / "gallery"
-WIDTH, MARGIN = 1060, 8
+WIDTH, MARGIN = 1280, 8
 SEED = "1"
+Scheme = Literal["light", "dark"]
 
 
 def command(page: Path) -> list[str]:
@@ -47,36 +52,43 @@ def report(arguments: list[str], folder: Path) -> Path:
     return folder / ".holdfast" / "runs" / "latest" / "report.html"
 
 
-def photograph(page: Path, picture: Path) -> None:
-    """The first finding of the report: its sentence and its drawing."""
+def photograph(page: Path, pictures: Mapping[Scheme, Path]) -> None:
+    """The first finding of the report, with its steps and its drawing, per colour scheme."""
     with tempfile.TemporaryDirectory() as folder, chromium() as browser:
-        shown = report(command(page), Path(folder))
-        tab = browser.new_page(viewport={"width": WIDTH, "height": 1400})
-        tab.goto(shown.resolve().as_uri())
-        tab.wait_for_selector("html[data-timeline=ready]", state="attached")
-        card = tab.locator("#finding-1")
-        box, drawing = card.bounding_box(), card.locator(".scroll").first.bounding_box()
-        assert box is not None
-        assert drawing is not None
-        tab.screenshot(
-            path=picture,
-            full_page=True,
-            clip={
-                "x": box["x"] - MARGIN,
-                "y": box["y"] - MARGIN,
-                "width": box["width"] + 2 * MARGIN,
-                "height": drawing["y"] + drawing["height"] - box["y"] + 2 * MARGIN,
-            },
-        )
+        shown = report(command(page), Path(folder)).resolve().as_uri()
+        for scheme, picture in pictures.items():
+            size: ViewportSize = {"width": WIDTH, "height": 1400}
+            tab = browser.new_page(viewport=size, color_scheme=scheme)
+            tab.goto(shown)
+            tab.wait_for_selector("html[data-timeline=ready]", state="attached")
+            card = tab.locator("#finding-1")
+            box, story = card.bounding_box(), card.locator(".story").bounding_box()
+            assert box is not None
+            assert story is not None
+            tab.screenshot(
+                path=picture,
+                full_page=True,
+                clip={
+                    "x": box["x"] - MARGIN,
+                    "y": box["y"] - MARGIN,
+                    "width": box["width"] + 2 * MARGIN,
+                    "height": story["y"] + story["height"] - box["y"] + 2 * MARGIN,
+                },
+            )
+            tab.close()
 
 
 def main(names: list[str]) -> None:
     """All pictures, or those of the named pages."""
     for page in sorted(GALLERY.glob("*.md")):
-        picture = GALLERY / "pictures" / f"{page.stem}.png"
+        pictures: dict[Scheme, Path] = {
+            "light": GALLERY / "pictures" / f"{page.stem}.png",
+            "dark": GALLERY / "pictures" / f"{page.stem}-dark.png",
+        }
         if f"pictures/{page.stem}.png" in page.read_text() and (not names or page.stem in names):
-            photograph(page, picture)
-            sys.stdout.write(f"{picture.relative_to(ROOT)}: {picture.stat().st_size} bytes\n")
+            photograph(page, pictures)
+            for picture in pictures.values():
+                sys.stdout.write(f"{picture.relative_to(ROOT)}: {picture.stat().st_size} bytes\n")
 
 
 if __name__ == "__main__":

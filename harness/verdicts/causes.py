@@ -64,6 +64,8 @@ MECHANISMS: Mapping[str, tuple[str, ...]] = {
 whose `cause` is one of FREED."""
 BY_OWNER = {LATE, RELEASED, "foreign"}
 """Mechanisms that a delay of the owner sets off, the first of the witnesses."""
+STUCK, REFUSED = ("orphan", "deadlock"), "spurious-refusal"
+"""Kinds of findings of a lock that no request is granted; of one request that was refused."""
 NOT_OWN = ("told", "released", "answered")
 """Rules by which a late write is the owner's own doing: it knew that it did not hold any more."""
 
@@ -171,11 +173,12 @@ def _order(mechanism: str) -> int:
     return names.index(mechanism if mechanism in names else WAIT)
 
 
-def _depth(member: _Member) -> tuple[int, int]:
+def _depth(member: _Member) -> tuple[int, bool, int]:
     """Lost grants before overlaps before tokens and so on, then by time. The first overlap decides
-    whether a release caused it: two owners free each other's holds later."""
+    whether a release caused it: two owners free each other's holds later. Refusals follow from a
+    lock that is stuck."""
     name = OVERLAP if member.mechanism == RELEASED else member.mechanism
-    return _order(name), member.finding.t_ns
+    return _order(name), member.finding.kind == REFUSED, member.finding.t_ns
 
 
 def _shown_first(members: Iterable[_Member]) -> _Member:
@@ -200,13 +203,14 @@ def _incidents(run: Judged, members: Sequence[_Member]) -> list[_Incident]:
         for one in incident.members
         for attempt in one.attempts
     }
+    stuck = [one for one in apart if one.finding.kind in STUCK]
     rest = dict[tuple[object, ...], list[_Member]]()
     for one in apart:
         incident = _followed(run, one, owners) if one.late else None
         if incident is not None:
             incident.members.append(one)
         else:
-            rest.setdefault(_event_of(one), []).append(one)
+            rest.setdefault(_event_of(_meanwhile(one, stuck)), []).append(one)
     incidents += [_Incident(members=group) for group in rest.values()]
     return sorted(incidents, key=lambda one: one.root.finding.t_ns)
 
@@ -252,6 +256,19 @@ def _continued(incidents: Iterable[_Incident]) -> list[_Incident]:
     return kept
 
 
+def _meanwhile(member: _Member, stuck: Iterable[_Member]) -> _Member:
+    """Of a refusal the finding that its lock was stuck at that time: each request was refused then.
+    The member itself without one."""
+    if member.finding.kind != REFUSED:
+        return member
+    for one in stuck:
+        times = [one.finding.t_ns, *(event.t_inv_ns for event in one.finding.witnesses)]
+        alike = one.finding.lock == member.finding.lock
+        if alike and min(times) <= member.finding.t_ns <= max(times):
+            return one
+    return member
+
+
 def _event_of(member: _Member) -> tuple[object, ...]:
     """What two findings about the same event have in common: a write, or a time without grant."""
     if member.late:
@@ -260,8 +277,9 @@ def _event_of(member: _Member) -> tuple[object, ...]:
 
 
 def _followed(run: Judged, member: _Member, owners: Mapping[int, _Incident]) -> _Incident | None:
-    """The incident that made a write late: its owner had been made one of several. None if the
-    owner itself was late: it knew that it did not hold, or a fault had outlasted its hold."""
+    """The incident that made a write late: its owner had been made one of several, or should not
+    have been granted the lock. None if the owner itself was late: it knew that it did not hold, or
+    a fault had outlasted its hold."""
     finding = member.finding
     if str((finding.certificate or {}).get("rule", "")).rpartition("/")[2] in NOT_OWN:
         return None
@@ -269,14 +287,28 @@ def _followed(run: Judged, member: _Member, owners: Mapping[int, _Incident]) -> 
     named = [event for event in finding.witnesses if event.op in ("acquire", "try")]
     incidents = [owners.get(event.attempt) for event in named[:2]]
     first = incidents[0] if incidents else None
-    if first is None or any(one is not first for one in incidents):
+    if first is None:
+        return None
+    if any(one is not first for one in incidents) and named[0].attempt not in _beside(first):
         return None
     return None if _outlasted(run, named[0], finding.t_ns) else first
 
 
+def _beside(incident: _Incident) -> set[int]:
+    """The attempts that were granted while another one held: their grants are the violation."""
+    found = set[int]()
+    for one in incident.members:
+        grants = [e for e in one.finding.witnesses if e.op in ("acquire", "try")]
+        if one.mechanism in (RELEASED, OVERLAP) and len(grants) > 1:
+            found.add(max(grants, key=lambda event: event.t_ret_ns).attempt)
+    return found
+
+
 def _outlasted(run: Judged, granted: Event, until_ns: int) -> bool:
     """Whether an effective fault of the owner began after its grant and ended before `until_ns`,
-    and lasted longer than the lease."""
+    and lasted longer than the lease. Where only a release ends a hold, no fault makes it late."""
+    if run.promises is not None and run.promises.bound == "none":
+        return False
     lease_ns = granted.arg if isinstance(granted.arg, int) else 0
     return any(
         fault.effective

@@ -118,7 +118,7 @@ def test_each_mistake_of_a_client_that_sends_is_named(
         ("for line in sys.stdin", "for line in sys.stdin.readlines()", "no response to"),
         (SAY, "sys.exit('no server')", "its last output: no server"),
         ("del held[lock]", "pass", "the release had no effect"),
-        ('if held.get(lock) == who else "not_owner"', "", "which does not hold, returned ok"),
+        ('if held.get(lock) == who else "not_owner"', "", "declare proves = false"),
         ('if held.setdefault(lock, who) == who else "fail"', "", "while attempt 1 holds"),
         (
             "import json, sys",

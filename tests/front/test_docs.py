@@ -95,3 +95,20 @@ def test_every_command_of_the_tour_exists() -> None:
     lines = commands("CONTRIBUTING.md")
     assert len(lines) >= 5
     assert [line for line in lines if shlex.split(line)[1] not in COMMANDS] == []
+
+
+def test_every_picture_follows_the_colour_scheme_of_its_reader() -> None:
+    """A photograph has a twin for dark screens; a drawing has its own dark colours."""
+    photographs, drawings = [], []
+    for page in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md")):
+        text = page.read_text()
+        assert not re.findall(r"!\[[^\]]*\]\([^)]*\.png\)", text), page
+        for light in re.findall(r'<img src="([\w./-]+\.png)" alt="\w', text):
+            dark = light.replace(".png", "-dark.png")
+            twin = f'<source media="(prefers-color-scheme: dark)" srcset="{dark}">'
+            assert twin in text, page
+            assert (page.parent / light).is_file() and (page.parent / dark).is_file(), page
+            photographs.append(light)
+        drawings += [page.parent / one for one in re.findall(r"!\[[^\]]*\]\(([^)]*\.svg)\)", text)]
+    assert len(photographs) >= 8 and drawings
+    assert all("@media (prefers-color-scheme:dark)" in one.read_text() for one in drawings)

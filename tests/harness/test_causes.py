@@ -14,7 +14,7 @@ from holdfast.harness.core.clock import MILLISECOND as MS
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.fault_traits import BEFORE
 from holdfast.harness.core.verdict import Promises, Severity, Verdict
-from holdfast.harness.verdicts.causes import MECHANISMS, causes_of
+from holdfast.harness.verdicts.causes import MECHANISMS, REFUSED, causes_of
 from holdfast.harness.verdicts.judged import (
     Cause,
     Event,
@@ -162,6 +162,43 @@ def test_what_follows_from_two_holds_is_counted_with_them_and_a_paused_owner_is_
     first, second = causes((PAUSE,), {"no-stale-write": [stale]}, **of_lock)
     assert (first.kind, second.kind) == ("double-grant", "stale-accepted-write")
     assert (first.broken, second.broken) == (True, False)
+
+
+def test_where_only_a_release_ends_a_hold_its_owner_is_late_because_of_the_second_grant() -> None:
+    """Its renewals failed while its connections were reset; a lease would have ended meanwhile."""
+    grant = finding("double-holder", 3000, OLD, call("release", 2, 1, 6000), NEW)
+    stale = late("stale-accepted-write", OLD, NEW, at_ms=5200, rule="time")
+    rows = {"mutual_exclusion": [grant]}, {"no-stale-write": [stale]}
+    forever = replace(LEASE_LOCK, bound="none")
+    (one,) = causes_of(judged((PAUSE,), rows[1], rows[0], forever), BEFORE)
+    assert one.kind == "double-holder" and set(one.findings) == {
+        "mutual-exclusion", "no-stale-write"
+    }  # fmt: skip
+    assert len(causes_of(judged((PAUSE,), rows[1], rows[0], LEASE_LOCK), BEFORE)) == 2
+
+
+def test_the_late_writes_of_an_owner_that_should_not_have_been_granted_follow_from_its_grant() -> (
+    None
+):
+    """Its acquire gave up silently while c2 held; c2 is granted the lock again, and writes."""
+    false, again = call("acquire", 5, 1, 900, 3000), call("acquire", 2, 2, 4000, 4100)
+    grant = finding("broken-lease", 3000, OLD, call("renew", 2, 1, 3500), false)
+    stale = late("stale-accepted-write", false, again, at_ms=5200, rule="time")
+    (one,) = causes((), {"no-stale-write": [stale]}, mutual_exclusion=[grant])
+    assert set(one.findings) == {"mutual-exclusion", "no-stale-write"}
+    # The owner that was there before is late for a reason of its own.
+    former = late("stale-accepted-write", OLD, again, at_ms=5200, rule="time")
+    assert len(causes((), {"no-stale-write": [former]}, mutual_exclusion=[grant])) == 2
+
+
+def test_refusals_of_a_lock_that_is_stuck_follow_from_that() -> None:
+    tries = [call("try", 1, n, 1000 + n, status="fail") for n in range(5)]
+    stuck = finding("orphan", 1000, call("try", 2, 1, 900), tries[0], tries[3])
+    refused = [finding(REFUSED, 1000 + n, one) for n, one in enumerate(tries)]
+    first, second = causes((), {"no-false-rejection": refused}, orphan_freedom=[stuck])
+    assert first.kind == "orphan" and first.times == 1 and first.broken
+    assert first.findings == {"orphan-freedom": (0,), "no-false-rejection": (0, 1, 2, 3)}
+    assert second.kind == REFUSED and second.findings == {"no-false-rejection": (4,)}
 
 
 def test_an_owner_that_knew_of_its_loss_is_late_by_itself() -> None:
