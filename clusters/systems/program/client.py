@@ -65,6 +65,7 @@ class ProgramClient:
         self._listed: Collection[str] = json.loads(setup.options.get("abilities", "[]"))
         self.reports = tuple(op for name, op in QUERIES.items() if name in self._listed)
         self.conditional = "condition" in self._listed
+        self.most_permits = int(setup.options.get("most_permits", "0"))
 
     async def open(self) -> None:
         """Start the program, with {node}, {servers}, {seed} and {lease} replaced."""
