@@ -88,6 +88,8 @@ class ProgramClient:
         leash = DIES_WITH_WORKER if shutil.which(DIES_WITH_WORKER[0]) else ()
         pipe = asyncio.subprocess.PIPE
         environ = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
+        if options.get("path"):
+            environ["PYTHONPATH"] = options["path"]
         self._process = await asyncio.create_subprocess_exec(
             *leash, *argv,
             stdin=pipe, stdout=pipe, stderr=pipe, env=environ, limit=LINE_BYTES,

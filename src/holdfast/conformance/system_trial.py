@@ -16,7 +16,6 @@ from typing import Any
 
 import holdfast
 from holdfast.catalogue import user_system
-from holdfast.clusters.libraries import environments
 from holdfast.clusters.libraries.lock_on_servers import lock_of
 from holdfast.clusters.systems.program import command_line
 from holdfast.clusters.systems.program.system import ProgramSystem
@@ -53,8 +52,7 @@ def tried(system: str, servers: str | None) -> list[str]:
     with tempfile.TemporaryDirectory(prefix="holdfast-") as scratch, ExitStack() as running:
         folder = Path(scratch)
         paths = [str(Path(holdfast.__file__).parent.parent)]
-        if made.libraries:
-            paths.append(str(environments.fetch(made.libraries, dependencies=True)))
+        paths += user_system.packages_of(system, made).folders
         if path.suffix == ".py":
             module = module_of(path)
             (folder / f"{module}.py").write_bytes(path.read_bytes())
