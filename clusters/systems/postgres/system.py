@@ -93,6 +93,7 @@ class PostgresSystem(Replicating):
             pooled=chosen["via"] == "pgbouncer",
             synchronous_commit=chosen[deploy.SYNCED],
             replication=replication.settings(self.name, node, servers, place, chosen),
+            own=deploy.CONFIG_FILE.values(options),
         )
 
     def precheck(self) -> str | None:
