@@ -16,9 +16,13 @@ RENEWALS = ("call", "library")
 
 
 class ProgramKind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What differs from the package's row with one value of `api`; None: nothing."""
+    """What differs from the package's row with one value of `api`; None: nothing.
+
+    hunted  whether `hunt` uses it, too, as a plain lock
+    """
 
     says: str | None = None
+    hunted: bool = False
     program: str | None = None
     abilities: tuple[str, ...] = ()
     most_permits: int = 0
@@ -80,7 +84,13 @@ class ProgramRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         kind = self.kinds.get(api or self.apis[0])
         if kind is None:
             return self
-        return replace(self, **{k: v for k, v in asdict(kind).items() if v is not None})
+        differs = {k: v for k, v in asdict(kind).items() if v is not None and k != "hunted"}
+        return replace(self, **differs)
+
+    @property
+    def hunted(self) -> tuple[str, ...]:
+        """The values of `api` that are ways of using one and the same lock."""
+        return tuple(api for api in self.apis if api not in self.kinds or self.kinds[api].hunted)
 
     def renewals_of(self, version: str) -> tuple[str, ...]:
         """The values of the option `renew` for a version."""
