@@ -69,7 +69,8 @@ def tried(system: str, servers: str | None) -> list[str]:
         able = lock.listed() if isinstance(lock, ProgramSystem | OwnSystem) else ()
         if isinstance(lock, ProgramSystem):
             argv = _program(given, nodes)
-            return client_conformance.tried_argv(argv, {}, abilities=able)
+            imports = {"PYTHONPATH": given["path"]} if given["path"] else {}
+            return client_conformance.tried_argv(argv, imports, abilities=able)
         name = f"{module_of(path)}.{lock_and_servers(system)[0].rpartition(':')[2]}"
         places = ",".join(f"{node.name}={node.address}" for node in nodes)
         argv = (sys.executable, "-S", "-P", "-m", SPOKEN, name, places, json.dumps({}))
