@@ -21,13 +21,14 @@ from holdfast.checkers.holds.attempt_table import Table, table
 from holdfast.checkers.holds.hierarchy import below, paths
 from holdfast.checkers.holds.history_index import Bools, Indices, Ints, column, rows_of
 from holdfast.checkers.holds.leases import INF
-from holdfast.checkers.holds.overlaps import reaches
+from holdfast.checkers.holds.overlaps import met_full, reaches
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.job_keys import job_of
 from holdfast.harness.core.operations import NO_TOKEN, Mode, Op, Status
 from holdfast.harness.core.verdict import Finding, PropertyVerdict, Verdict
 from holdfast.harness.history.distinct_values import distinct
 
+LOW_16 = (1 << 16) - 1
 Met = tuple[dict[str, int], list[str]]
 """Counts by name, and the reasons why they do not suffice."""
 
@@ -162,7 +163,8 @@ def _contention(case: Case) -> Met:
 
 
 def contended(case: Case, among: Bools) -> Bools:
-    """Which entries waited, by a response or by a conflicting certain hold during the call.
+    """Which entries waited, by a response or by a conflicting certain hold during the call; of a
+    semaphore, by certain holds that left too few permits.
 
     Only entries in `among` count, as waiters and as holders.
     """
@@ -173,7 +175,18 @@ def contended(case: Case, among: Bools) -> Bools:
         exclusive = found.mode[mine] == Mode.EXCLUSIVE
         waited[mine[exclusive]] |= _met_a_hold(found, mine[exclusive], mine)
         waited[mine[~exclusive]] |= _met_a_hold(found, mine[~exclusive], mine[exclusive])
+        of_permits = mine[found.mode[mine] == Mode.PERMITS]
+        if len(of_permits):
+            waited[of_permits] |= _met_full(case, found, of_permits)
     return waited & among
+
+
+def _met_full(case: Case, found: Table, asked: Indices) -> Bools:
+    """Whether certain holds left fewer permits than each one asked for, during its call."""
+    terms = column(case, "op")[found.row[asked]]
+    end = np.where(found.certain[asked], found.end[asked], -1)
+    wanted, limits = terms >> 24, terms >> 8 & LOW_16
+    return met_full(found.inv[asked], found.ret[asked], end, wanted, limits)
 
 
 def _met_a_hold(found: Table, asked: Indices, others: Indices) -> Bools:

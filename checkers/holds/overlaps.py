@@ -12,7 +12,7 @@ import numpy as np
 
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import INF, Attempt
-from holdfast.checkers.holds.history_index import Indices, Ints
+from holdfast.checkers.holds.history_index import Bools, Indices, Ints
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import NO_TOKEN, Mode
 
@@ -148,3 +148,32 @@ def meetings(
             if to_ns > b.known_ns + slack_ns:
                 yield a, b
         open_now.append((reach(b), b))
+
+
+def met_full(inv: Ints, ret: Ints, end: Ints, wanted: Ints, limits: Ints) -> Bools:
+    """Which acquires of permits of one lock met fewer than they wanted, at some time of the call.
+
+    inv, ret        their calls; end: of their certain holds [ret, end], before ret if there is none
+    wanted, limits  permits that each asked for, and that there are
+
+    How many are taken is a sum of steps, and an acquire of one of two permits meets two taken:
+
+        spans  c0 [1, 9], c1 [2, 4]     taken 1 from 1, 2 from 2, 1 from 4, 0 from 9
+        c2 acquires in [3, 5]           at 3 two are taken: it waited
+    """
+    held = end >= ret
+    times = np.concatenate((ret[held], end[held]))
+    steps = np.concatenate((wanted[held], -wanted[held]))
+    order = np.lexsort((steps, times))
+    times, taken = times[order], np.cumsum(steps[order])
+    met = np.zeros(len(inv), bool)
+    for most in np.unique(limits - wanted):
+        full = taken > most
+        # How often the lock has become full by each time.
+        since = np.concatenate(([0], np.cumsum(full & ~np.concatenate(([False], full[:-1])))))
+        these = np.flatnonzero(limits - wanted == most)
+        first = np.searchsorted(times, inv[these], side="right")
+        last = np.searchsorted(times, ret[these], side="left")
+        at_once = np.concatenate(([False], full))[first]
+        met[these] = at_once | (since[last] > since[first])
+    return met

@@ -5,7 +5,9 @@
     ERRORS                        (error, what it means for the call, or a function that tells from
                                   the error); others are INFO
     Subject(setup)                what a user sets up once
-    .lock(name, attempt, lease_s, wait_s)   the library's own lock object; lease_s None: no lease
+    .lock(name, attempt, lease_s, wait_s)   the library's own lock object; lease_s None: no lease.
+                                  It also takes the terms that it names: mode, permits and limit
+    .most_permits                 how many one acquire can ask for, if they are bounded
     .acquire(lock, wait_s)        whether it was granted, or its duration in s if the library
                                   returns it; wait_s 0: try once, None: no bound
     .renew(lock, lease_s)         whether it runs on; absent where the library has none
@@ -17,15 +19,16 @@ entered and left as by a `with` statement, whose body runs unless it raises.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from holdfast.clusters.libraries.library_lock import LibraryLock
+from holdfast.clusters.systems.user_class.terms import named, parameters_of
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.operations import Answer, Grant, Mode, Status
+from holdfast.harness.core.operations import PLAIN, Answer, Grant, Mode, Status, Terms
 from holdfast.harness.core.ports import ClientSetup
 
 Meaning = Sequence[tuple[type[BaseException], Status | Callable[[BaseException], Status]]]
@@ -40,7 +43,10 @@ class _Subject:
         module = f"holdfast.clusters.libraries.adapters.{adapter}"
         self._errors: Meaning = load(f"{module}:ERRORS")
         self._setup = setup
-        self._made: Callable[[ClientSetup], Any] = load(f"{module}:Subject")
+        self._made: Any = load(f"{module}:Subject")
+        self._takes: Collection[str] = ()
+        """names of the terms that its `lock` takes"""
+        self.most_permits: int = getattr(self._made, "most_permits", 0)
         self._subject: Any = None
         self._locks: dict[int, LibraryLock] = {}
         self._with = setup.options.get("way", "call") == "with"
@@ -49,9 +55,16 @@ class _Subject:
         self._no_lease_s = 0.0 if expire == "zero" else None
         self._renews_itself = setup.options.get("renew") == "library"
 
-    def _lock(self, lock: str, attempt: int, ttl_ns: int, wait_ns: int) -> LibraryLock:
+    def _begin(self) -> None:
+        self._subject = self._made(self._setup)
+        self._takes = parameters_of(self._subject.lock) & named(PLAIN).keys()
+
+    def _lock(
+        self, lock: str, attempt: int, ttl_ns: int, wait_ns: int, terms: Terms
+    ) -> LibraryLock:
         lease_s = ttl_ns / SECOND if self._expires else self._no_lease_s
-        made = self._subject.lock(lock, str(attempt), lease_s, _wait_s(wait_ns))
+        more = {key: named(terms)[key] for key in self._takes}
+        made = self._subject.lock(lock, str(attempt), lease_s, _wait_s(wait_ns), **more)
         self._locks[attempt] = made
         return made
 
@@ -87,12 +100,19 @@ class Blocking(_Subject):
 
     def open(self) -> None:
         """Sets the library up. An error ends the run: nothing can be tested."""
-        self._subject = self._made(self._setup)
+        self._begin()
 
     def acquire(self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, mode: Mode) -> Answer:
         """Once, for the library waits by itself."""
+        asked = {"attempt": attempt, "ttl_ns": ttl_ns, "wait_ns": wait_ns}
+        return self.acquire_on(lock, **asked, terms=PLAIN)
+
+    def acquire_on(
+        self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, terms: Terms
+    ) -> Answer:
+        """The same on terms."""
         try:
-            made = self._lock(lock, attempt, ttl_ns, wait_ns)
+            made = self._lock(lock, attempt, ttl_ns, wait_ns, terms)
             if self._with:
                 made.__enter__()
                 return self._granted(attempt, True, ttl_ns)
@@ -133,7 +153,7 @@ class Asyncio(_Subject):
 
     async def open(self) -> None:
         """Sets the library up. An error ends the run: nothing can be tested."""
-        self._subject = self._made(self._setup)
+        self._begin()
         if hasattr(self._subject, "open"):
             await self._subject.open()
 
@@ -141,8 +161,15 @@ class Asyncio(_Subject):
         self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, mode: Mode
     ) -> Answer:
         """Once, for the library waits by itself."""
+        asked = {"attempt": attempt, "ttl_ns": ttl_ns, "wait_ns": wait_ns}
+        return await self.acquire_on(lock, **asked, terms=PLAIN)
+
+    async def acquire_on(
+        self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, terms: Terms
+    ) -> Answer:
+        """The same on terms."""
         try:
-            made = self._lock(lock, attempt, ttl_ns, wait_ns)
+            made = self._lock(lock, attempt, ttl_ns, wait_ns, terms)
             if self._with:
                 await made.__aenter__()
                 return self._granted(attempt, True, ttl_ns)

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from holdfast.clusters.libraries.projects import NO_MORE, Requirements
 from holdfast.harness.core.errors import EnvironmentFailed, UsageError
 from holdfast.harness.recording.error_lines import first_error
 
@@ -55,11 +56,13 @@ def cache() -> Path:
     return Path(base) / "holdfast" / "libraries"
 
 
-def folder(pins: Sequence[str], *, dependencies: bool = False) -> Path:
-    """Folder of exactly these pins, whether it exists or not."""
+def folder(
+    pins: Sequence[str], *, dependencies: bool = False, more: Requirements = NO_MORE
+) -> Path:
+    """Folder of exactly these pins and requirement files, whether it exists or not."""
     # What pip resolves depends on the interpreter that it runs in.
     resolved = [f"dependencies, Python {platform.python_version()}"] if dependencies else []
-    exact = "\n".join([*sorted(pins), *resolved])
+    exact = "\n".join([*sorted(pins), *more.content(), *resolved])
     return cache() / hashlib.sha256(exact.encode()).hexdigest()[:16]
 
 
@@ -86,31 +89,34 @@ def fetch(
     tell: Callable[[str], None] = lambda line: None,
     *,
     dependencies: bool = False,
+    more: Requirements = NO_MORE,
 ) -> Path:
     """The folder that holds exactly these pins; fetched with pip on first use.
 
     built  packages among them that are published as source only, which pip has to build
     dependencies   also fetch what they depend on; else the pins are complete. What is published as
            source only is built by this interpreter, which is that of clients on this machine
+    more   requirement files of a project, and versions of what it depends on
     tell   receives lines of progress
 
     The folder appears atomically. UsageError if there is no such version, else EnvironmentFailed
     with pip's last output if ATTEMPTS attempts failed.
     """
-    target = folder(pins, dependencies=dependencies)
+    target = folder(pins, dependencies=dependencies, more=more)
     if target.is_dir():
         return target
     argv = [sys.executable, "-P", "-m", "pip", "install", "--progress-bar=off",
             "--disable-pip-version-check", *([] if dependencies else ["--no-deps"])]  # fmt: skip
     binary = ["--only-binary=:all:", *(f"--no-binary={package}" for package in built)]
     said, attempt, sources = "", 0, False
+    words = ", ".join([*pins, *more.words])
     while attempt < ATTEMPTS:
         attempt += 1
         again = f" (attempt {attempt} of {ATTEMPTS})" if attempt > 1 else ""
-        tell(f"fetching {', '.join(pins)} with pip{again}")
-        with scratch(target) as part:
+        tell(f"fetching {words} with pip{again}")
+        with scratch(target) as part, asked(pins, more) as requirements:
             fetched, said = installed(
-                [*argv, *binary, "--target", str(part), *pins], _progress, tell
+                [*argv, *binary, "--target", str(part), *requirements], _progress, tell
             )
             if fetched:
                 if dependencies:
@@ -131,12 +137,23 @@ def fetch(
             )
         elif (failed := BUILD_FAILED.search(said)) is not None:
             raise EnvironmentFailed(
-                f"libraries: {', '.join(pins)}: pip could not build {failed[1] or 'a package'} from"
+                f"libraries: {words}: pip could not build {failed[1] or 'a package'} from"
                 f" its source: {_reason(said)}"
             )
     raise EnvironmentFailed(
-        f"libraries: pip could not fetch {', '.join(pins)} in {ATTEMPTS} attempts: {_reason(said)}"
+        f"libraries: pip could not fetch {words} in {ATTEMPTS} attempts: {_reason(said)}"
     )
+
+
+@contextmanager
+def asked(pins: Sequence[str], more: Requirements) -> Iterator[list[str]]:
+    """The words that ask pip for them."""
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as constraints:
+        constraints.write("\n".join(more.constraints))
+        constraints.flush()
+        bounds = ["--constraint", constraints.name] if more.constraints else []
+        files = [word for path in more.files for word in ("--requirement", str(path))]
+        yield [*bounds, *files, *more.pins, *pins]
 
 
 def _reason(said: str) -> str:

@@ -38,6 +38,7 @@ class OwnLock(System, Protocol):
     server_of         the built-in system whose servers it uses, "" for none
     option_names      options that it reads itself
     states_promises   whether it declares what it promises
+    environment       its project's virtual environment, "" for none
     ends_with_client  whether a client that exits by itself is a failure of the environment
     """
 
@@ -45,6 +46,7 @@ class OwnLock(System, Protocol):
     server_of: str
     states_promises: bool
     ends_with_client: bool
+    environment: str
 
     def option_names(self) -> Sequence[str]: ...
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from holdfast.clusters.systems.config_files import Configurable
 from holdfast.harness.core.fault_traits import (
     COMPACT,
     DEFRAGMENT,
@@ -47,6 +48,12 @@ class OnServers:
         if not isinstance(self._servers, FromPackages):
             return ()
         return self._servers.server_pins(self._rest(options))
+
+    def config_problems(self, options: Mapping[str, str]) -> Sequence[str]:
+        """As `Configurable`: those of the servers."""
+        if not isinstance(self._servers, Configurable):
+            return ["--config: its servers take no configuration file"]
+        return self._servers.config_problems(self._rest(options))
 
     def precheck(self) -> str | None:
         """Why this machine cannot start the servers outside a container; None if it can."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import asdict, replace
 
 _S = "holdfast.clusters.systems"
 SERVERS = {
     "redis": f"{_S}.redis.system:SYSTEM",
     "redlock": f"{_S}.redlock.system:SYSTEM",
     "etcd": f"{_S}.etcd.system:SYSTEM",
+    "flock": f"{_S}.flock.system:SYSTEM",
     "zookeeper": f"{_S}.zookeeper.system:SYSTEM",
     "postgres-advisory": f"{_S}.postgres.advisory.system:SYSTEM",
     "dynamodb": f"{_S}.dynamodb.system:SYSTEM",
@@ -19,10 +21,27 @@ SERVERS = {
 """System -> the entry of its servers."""
 
 
+class Kind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Another lock of a package: its adapter, and what differs from the package's row."""
+
+    says: str
+    adapter: str
+    abilities: tuple[str, ...] = ()
+    source: str
+    bound: str | None = None
+    proves: tuple[bool, bool] | None = None
+    tells: bool | None = None
+    unsafe: tuple[str, ...] = ()
+    ways: tuple[str, ...] = ("call",)
+
+
 class LibraryRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A package, the system whose servers it uses, and further packages.
 
     adapters  api -> module here whose `Subject` drives it; the first is the default
+    kinds     further locks of the package, as values of `api`: name -> what differs from the row
+    abilities what its lock can do beyond a plain one, of `ABILITIES`
+    source    where the package says what it promises, if its lock is not the plain one
     version   default
     beside    pins that it imports; the user's pin of such a package takes precedence
     sets      names of PACKAGES that it imports, too
@@ -34,6 +53,7 @@ class LibraryRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     asks      options of the servers that it requires
     elects    it renews by itself until it says that the caller leads no more, which a paused caller
               hears late
+    unsafe    classes of fault under which it does not promise exclusion
     ways      values of the option `way` with which the adapter uses the library as its user would,
               the first is the default; leases: those of `expire`; renewals: those of `renew`
     """
@@ -42,6 +62,9 @@ class LibraryRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     system: str
     adapters: dict[str, str]
     version: str
+    kinds: dict[str, Kind] = {}
+    abilities: tuple[str, ...] = ()
+    source: str = ""
     beside: tuple[str, ...] = ()
     sets: tuple[str, ...] = ()
     built: tuple[str, ...] = ()
@@ -51,6 +74,7 @@ class LibraryRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     tells: bool = False
     asks: dict[str, str] = {}
     elects: bool = False
+    unsafe: tuple[str, ...] = ()
     ways: tuple[str, ...] = ("call",)
     leases: tuple[str, ...] = ("lease",)
     renewals: tuple[str, ...] = ("call",)
@@ -59,6 +83,21 @@ class LibraryRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     def pins(self) -> tuple[str, ...]:
         """All packages that it imports."""
         return (*self.beside, *(pin for name in self.sets for pin in PACKAGES[name]))
+
+    @property
+    def apis(self) -> tuple[str, ...]:
+        """The values of the option `api`; the first is the default."""
+        return (*self.adapters, *self.kinds)
+
+    def of(self, api: str) -> LibraryRow:
+        """The row of one value of `api`, "" for the default, with one adapter."""
+        api = api or self.apis[0]
+        kind = self.kinds.get(api)
+        if kind is None:
+            return replace(self, adapters={api: self.adapters[api]}, kinds={})
+        differs = {name: value for name, value in asdict(kind).items() if value is not None}
+        adapter = differs.pop("adapter")
+        return replace(self, **differs, adapters={api: adapter}, kinds={})
 
 
 def _read() -> tuple[dict[str, tuple[str, ...]], dict[str, LibraryRow]]:

@@ -18,7 +18,7 @@ from holdfast.clusters.systems.options import choose
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.fault_traits import CLIENT_SIDE, CRASHES, CUTS, STOPS
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.ports import System
+from holdfast.harness.core.ports import Confined, System
 from holdfast.harness.core.verdict import Promises
 
 KEPT = (CUTS, STOPS, CLIENT_SIDE)
@@ -26,10 +26,10 @@ REACHED = (CUTS, STOPS, CRASHES, CLIENT_SIDE)
 OPTIONS = {
     "way": ("call", "with"),
     "expire": ("lease", "none", "zero"),
-    "api": ("", "sync", "asyncio"),
     "renew": ("call", "library"),
 }
-"""How the lock is entered; its lease: none, zero or as given; the interface; who renews."""
+"""How the lock is entered; its lease: none, zero or as given; who renews. `api`, the interface or
+the kind of lock, has values of the package's own."""
 
 
 def entry(system: str, options: Mapping[str, str]) -> str:
@@ -41,8 +41,8 @@ def entry(system: str, options: Mapping[str, str]) -> str:
         suits = ", ".join(known) or "none"
         raise UsageError(f"{system}: no adapter for library {package!r} (available: {suits})")
     row = LIBRARIES[package]
-    if api not in ("", *row.adapters):
-        raise UsageError(f"{package}: invalid api={api}: expected one of {', '.join(row.adapters)}")
+    if api not in ("", *row.apis):
+        raise UsageError(f"{package}: invalid api={api}: expected one of {', '.join(row.apis)}")
     return f"{__name__}:{system}/{package}=={version or row.version}/{api}"
 
 
@@ -52,15 +52,22 @@ class LibrarySystem(OnServers):
     def __init__(self, name: str) -> None:
         self._system, pin, api = name.split("/")
         self._package = pin.partition("==")[0]
-        self._row = LIBRARIES[self._package]
+        self._row = LIBRARIES[self._package].of(api)
         self._servers: System = load(SERVERS[self._row.system])
-        adapter = self._row.adapters[api or next(iter(self._row.adapters))]
+        (adapter,) = self._row.adapters.values()
         self.adapter = f"holdfast.clusters.libraries.adapters.{adapter}"
         self.client = f"holdfast.clusters.libraries.client:{adapter}"
         served = self._servers.libraries if self._row.served else ()
         self.libraries: Sequence[str] = (pin, *self._row.pins, *served)
         self.built: Sequence[str] = self._row.built
         self.ports: Sequence[int] = self._servers.ports
+        if isinstance(self._servers, Confined):
+            self.backends: Sequence[str] = self._servers.backends
+            self.confined_because: str = self._servers.confined_because
+
+    def abilities(self, options: Mapping[str, str]) -> Sequence[str]:
+        """Those of the package's lock: whatever the servers can, only it can be asked for."""
+        return self._row.abilities
 
     def promises(self, options: Mapping[str, str]) -> Promises:
         """The promises of the servers that the library can keep. Raises UsageError."""
@@ -70,7 +77,8 @@ class LibrarySystem(OnServers):
         told = {"loss-notice": REACHED} if self._row.tells else {}
         # A leader cannot step down: after a release of ours its lease has to expire.
         freed = {} if self._row.elects else {"deadlock-freedom": REACHED}
-        kept = tuple(kind for kind in KEPT if kind != STOPS) if self._row.elects else KEPT
+        unsafe = (*self._row.unsafe, *((STOPS,) if self._row.elects else ()))
+        kept = tuple(kind for kind in KEPT if kind not in unsafe)
         base = self._servers.promises(self._rest(options))
         renew, release = self._row.proves
         by_call = chosen["way"] == "call"
@@ -98,7 +106,8 @@ class LibrarySystem(OnServers):
                 "renewal": "the library's own",
                 "token enforcement": "none",
                 "retry": "the library's default",
-                "evidence": ", ".join(self.libraries),
+                "evidence": ", ".join(self.libraries)
+                + (f"; {self._row.source}" if self._row.source else ""),
             },
         )
 
@@ -121,7 +130,7 @@ class LibrarySystem(OnServers):
         return chosen["expire"] != "lease" or chosen["renew"] == "library"
 
     def _rest(self, options: Mapping[str, str]) -> dict[str, str]:
-        mine = (*OPTIONS, "library")
+        mine = (*OPTIONS, "api", "library")
         return self._row.asks | {k: v for k, v in options.items() if k not in mine}
 
 

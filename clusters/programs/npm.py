@@ -77,16 +77,40 @@ def fetch(pins: Sequence[str], tell: Callable[[str], None] = lambda line: None) 
     The folder appears atomically. UsageError if there is no such version, else EnvironmentFailed
     with npm's last error if `environments.ATTEMPTS` attempts failed.
     """
-    target = folder(pins)
+    install = ["install", "--legacy-peer-deps", "--omit=optional"]
+    return _fetched(folder(pins), install, pins, (), tell)
+
+
+def fetch_project(package: Path, tell: Callable[[str], None] = lambda line: None) -> Path:
+    """The folder that holds the packages of a `package.json`, those of the lock file beside it if
+    there is one; without those for development. Raises as `fetch`."""
+    lock = package.with_name("package-lock.json")
+    files = [path for path in (package, lock) if path.is_file()]
+    content = b"\n".join([PREFIX.encode(), *(path.read_bytes() for path in files)])
+    target = environments.cache() / hashlib.sha256(content).hexdigest()[:16]
+    words = ["ci" if lock in files else "install", "--omit=dev"]
+    return _fetched(target, words, (), files, tell)
+
+
+def _fetched(
+    target: Path,
+    words: Sequence[str],
+    pins: Sequence[str],
+    files: Sequence[Path],
+    tell: Callable[[str], None],
+) -> Path:
+    """The folder, which npm fills on first use from pins, or from files that are copied there."""
     if target.is_dir():
         return target
-    argv = ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--legacy-peer-deps",
-            "--omit=optional", "--no-progress", "--loglevel=http"]  # fmt: skip
-    wrong = ""
+    argv = ["npm", *words, "--no-audit", "--no-fund", "--ignore-scripts",
+            "--no-progress", "--loglevel=http"]  # fmt: skip
+    what, wrong = ", ".join([*pins, *(path.name for path in files)]), ""
     for attempt in range(1, environments.ATTEMPTS + 1):
         again = f" (attempt {attempt} of {environments.ATTEMPTS})" if attempt > 1 else ""
-        tell(f"fetching {', '.join(pins)} with npm{again}")
+        tell(f"fetching {what} with npm{again}")
         with environments.scratch(target) as part:
+            for path in files:
+                shutil.copy2(path, part / path.name)
             argv_here = [*argv, f"--prefix={part}", *pins]
             fetched, said = environments.installed(argv_here, _progress, tell)
             if fetched:
@@ -96,8 +120,7 @@ def fetch(pins: Sequence[str], tell: Callable[[str], None] = lambda line: None) 
         if any(code in line for line in errors for code in NO_VERSION):
             raise UsageError(f"npm finds no such package or version: {wrong}")
     raise EnvironmentFailed(
-        f"npm could not fetch {', '.join(pins)} in {environments.ATTEMPTS} attempts:"
-        f" {wrong or 'no output'}"
+        f"npm could not fetch {what} in {environments.ATTEMPTS} attempts: {wrong or 'no output'}"
     )
 
 

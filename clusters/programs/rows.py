@@ -7,11 +7,31 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import asdict, replace
 
 from holdfast.harness.core.errors import UsageError
 
 FOLDER = Path(__file__).parent
 RENEWALS = ("call", "library")
+
+
+class ProgramKind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What differs from the package's row with one value of `api`; None: nothing.
+
+    hunted  whether `hunt` uses it, too, as a plain lock
+    """
+
+    says: str | None = None
+    hunted: bool = False
+    program: str | None = None
+    abilities: tuple[str, ...] = ()
+    most_permits: int = 0
+    source: str | None = None
+    renewals: tuple[str, ...] | None = None
+    proves: tuple[bool, bool] | None = None
+    unsafe: dict[str, tuple[str, ...]] | None = None
+    notices: str | None = None
+    tokens: tuple[str, ...] | None = None
 
 
 class ProgramRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -23,6 +43,9 @@ class ProgramRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
               renews, whatever the newer package can do
     beside    pins that the program imports as well
     apis      values of the option `api`: the package's kinds of lock; the first is the default
+    kinds     value of `api` -> what differs with it
+    abilities what its lock can do beyond a plain one, of `ABILITIES`; most_permits: how many
+              permits one acquire can ask for, 0: any number
     renewals  values of the option `renew` that the package supports, the first is the default.
               call: the client renews, and a hold ends with its lease. library: the package renews
               by itself, and its user may rely on the hold until its notice of the loss, if any
@@ -45,6 +68,9 @@ class ProgramRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     older: dict[str, str] = {}
     beside: tuple[str, ...] = ()
     apis: tuple[str, ...] = ("",)
+    kinds: dict[str, ProgramKind] = {}
+    abilities: tuple[str, ...] = ()
+    most_permits: int = 0
     renewals: tuple[str, ...] = ("call",)
     bound: str = "lease"
     proves: tuple[bool, bool] = (True, True)
@@ -52,6 +78,19 @@ class ProgramRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     notices: str = ""
     tokens: tuple[str, ...] = ("none",)
     token_from: str = "read after the grant"
+
+    def of(self, api: str) -> ProgramRow:
+        """The row with one value of `api`, "" for the default."""
+        kind = self.kinds.get(api or self.apis[0])
+        if kind is None:
+            return self
+        differs = {k: v for k, v in asdict(kind).items() if v is not None and k != "hunted"}
+        return replace(self, **differs)
+
+    @property
+    def hunted(self) -> tuple[str, ...]:
+        """The values of `api` that are ways of using one and the same lock."""
+        return tuple(api for api in self.apis if api not in self.kinds or self.kinds[api].hunted)
 
     def renewals_of(self, version: str) -> tuple[str, ...]:
         """The values of the option `renew` for a version."""

@@ -31,7 +31,7 @@ from holdfast.harness.core.verdict import Promises
 
 TRIAL_S = 60
 CHOSEN = ("api", "renew", "tokens", "sender")
-OWN_OPTIONS = ("library", "api", "renew", "tokens", "sender", "argv", "folder")
+OWN_OPTIONS = (*CHOSEN, "library", "argv", "folder", "abilities", "most_permits")
 
 
 def is_program(library: str) -> bool:
@@ -73,7 +73,7 @@ class ProgramLibrary(OnServers):
 
     def promises(self, options: Mapping[str, str]) -> Promises:
         """The promises of the servers that the package can keep. Raises UsageError."""
-        row = self._row
+        row = self._row.of(options.get("api", ""))
         mine = {name: options[name] for name in CHOSEN if name in options}
         known = {"api": row.apis, "renew": self._renewals, "tokens": row.tokens, "sender": SENDERS}
         chosen = choose(self.package, mine, known)
@@ -113,6 +113,10 @@ class ProgramLibrary(OnServers):
             },
         )
 
+    def abilities(self, options: Mapping[str, str]) -> Sequence[str]:
+        """Those of the package's lock: whatever the servers can, only it can be asked for."""
+        return self._row.of(options.get("api", "")).abilities
+
     def problem(self) -> str | None:
         """Why the packages cannot be used on this machine; None if they can."""
         if self._of_debian:
@@ -144,6 +148,7 @@ class ProgramLibrary(OnServers):
 
     def ship(self, installed: Path, target: Path, options: Mapping[str, str]) -> dict[str, str]:
         """Options of the client for the workers; copies the client programs to a new folder."""
+        row = self._row.of(options.get("api", ""))
         source = (FOLDER / self._program).parent
         target.mkdir()
         for path in sorted(source.iterdir()):
@@ -152,10 +157,12 @@ class ProgramLibrary(OnServers):
         words = {"api": self._row.apis[0], "renew": self._renewals[0], "tokens": "none"}
         words |= {name: options[name] for name in words if name in options}
         given = [f"{name}={value}" for name, value in words.items()]
-        program = self._argv(Path(self._program).name, installed)
+        own = self._program if row.program == self._row.program else row.program
+        program = self._argv(Path(own).name, installed)
         argv = [*program, "{servers}", "{lease}", *given]
         sender = {name: options[name] for name in ("sender",) if name in options}
-        return {"argv": json.dumps(argv), "folder": str(target), **sender}
+        able = {"abilities": json.dumps(row.abilities), "most_permits": str(row.most_permits)}
+        return {"argv": json.dumps(argv), "folder": str(target), **able, **sender}
 
     def _argv(self, program: str, target: Path) -> list[str]:
         if self._of_debian:

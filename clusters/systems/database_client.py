@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from holdfast.harness.core.operations import NO_TOKEN, Answer, Grant, Mode, Op, Status
+from holdfast.harness.core.operations import NO_TOKEN, Answer, Grant, Mode, Op, Status, Terms
 from holdfast.harness.core.ports import ClientSetup
 from holdfast.harness.core.seeds import stream
 
@@ -102,6 +102,7 @@ class Held:
 
     lock: str
     session: Session
+    how: Lock
 
 
 class Servers:
@@ -123,12 +124,13 @@ class Servers:
 
 
 class SessionClient:
-    """A LockClient over any `Lock`."""
+    """A LockClient over any `Lock`; `shared`: how it is acquired beside other readers."""
 
-    def __init__(self, setup: ClientSetup, lock: Lock) -> None:
+    def __init__(self, setup: ClientSetup, lock: Lock, shared: Lock | None = None) -> None:
         self._servers = Servers(setup)
         self._tell = setup.tell
         self._lock = lock
+        self._shared = shared
         self._tokens = setup.options.get("tokens") == "sequence"
         idle = setup.options.get("idle", "lease") == "lease"
         self._idle_ms = max(1, setup.lease_ns // MILLION) if idle else 0
@@ -149,14 +151,15 @@ class SessionClient:
 
         While the server opens no session, the client retries; that certainly has no effect.
         """
-        if mode is not Mode.EXCLUSIVE:
-            return Answer(outcome=Status.FAIL, error="only exclusive locks are asked for here")
+        how = self._shared if mode is Mode.SHARED else self._lock
+        if how is None or mode is Mode.PERMITS:
+            return Answer(outcome=Status.FAIL, error="this lock is not granted in that mode")
         loop = asyncio.get_running_loop()
         until_s = loop.time() + wait_ns / 1e9
         while True:
             try:
                 session = await self._session()
-                await self._lock.prepare(session, lock)
+                await how.prepare(session, lock)
                 break
             except (NoSession, Failed) as error:
                 pause_s = self._rng.uniform(*RETRY_S)
@@ -164,11 +167,19 @@ class SessionClient:
                     return Answer(outcome=Status.FAIL, error=f"no session: {error}")
                 await asyncio.sleep(pause_s)
         left_ns = wait_ns if wait_ns <= 0 else max(MILLION, int((until_s - loop.time()) * 1e9))
-        return await self._acquire_in(session, lock, attempt, left_ns)
+        return await self._acquire_in(Held(lock, session, how), attempt, left_ns)
 
-    async def _acquire_in(self, session: Session, lock: str, attempt: int, wait_ns: int) -> Answer:
+    async def acquire_on(
+        self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, terms: Terms
+    ) -> Answer:
+        """The same on terms, of which it has the mode."""
+        asked = {"attempt": attempt, "ttl_ns": ttl_ns, "wait_ns": wait_ns}
+        return await self.acquire(lock, **asked, mode=terms.mode)
+
+    async def _acquire_in(self, held: Held, attempt: int, wait_ns: int) -> Answer:
         """Requests the lock in a prepared session, and remembers the session."""
-        held = self._held[attempt] = Held(lock=lock, session=session)
+        session = held.session
+        self._held[attempt] = held
         try:
             return await self._acquire(held, attempt, wait_ns)
         except Failed as error:
@@ -185,7 +196,7 @@ class SessionClient:
     async def _acquire(self, held: Held, attempt: int, wait_ns: int) -> Answer:
         wait_ms = -(-wait_ns // MILLION) if wait_ns >= 0 else -1
         within_s = None if wait_ns < 0 else wait_ns / 1e9 + ASK_S
-        if not await self._lock.take(held.session, held.lock, wait_ms, within_s):
+        if not await held.how.take(held.session, held.lock, wait_ms, within_s):
             self._keep(attempt)
             return Answer(outcome=Status.FAIL)
         token = NO_TOKEN
@@ -211,7 +222,7 @@ class SessionClient:
         if held is None:
             return Answer(outcome=Status.NOT_OWNER, error="its session is over")
         try:
-            ours = await self._lock.give_back(held.session, held.lock)
+            ours = await held.how.give_back(held.session, held.lock)
         except Failed as error:
             await self._drop(grant.attempt, str(error))
             # Its session is closed then, so even a rejection is no proof that it has no effect.

@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 
+from holdfast.clusters.systems.config_files import CONFIG
+from holdfast.clusters.systems.relay import SERVERS
 from holdfast.harness.core.errors import EnvironmentFailed, UsageError
 from holdfast.harness.core.ports import Node
 
@@ -20,6 +22,8 @@ def choose(
     """
     problems = []
     for name, value in options.items():
+        if name in (CONFIG, SERVERS):
+            continue  # of every system: the plan's checks read them
         if name not in known:
             close = difflib.get_close_matches(name, known, 1)
             hint = f"; did you mean {close[0]!r}?" if close else ""

@@ -94,6 +94,16 @@ class PartlyQueried(Protocol):
     conditional: bool
 
 
+@runtime_checkable
+class FewPermits(Protocol):
+    """A client of semaphores of which one acquire can ask for a bounded number of permits only.
+
+    most_permits  that number; 0: any
+    """
+
+    most_permits: int
+
+
 class Context:
     """One logical client. Every method records its call; none raises for errors of a service.
 
@@ -103,6 +113,7 @@ class Context:
     now_ns    the clock of the run
     guard     bounds every call in flight
     conditional  whether its acquires take a condition
+    most_permits  permits of a semaphore that one acquire can ask for, 0: any number
     claims    its grants and loss notifications, with their callbacks
     thread    makes the calls of a blocking client; None for a client of coroutines
     """
@@ -130,6 +141,7 @@ class Context:
         partly = client if isinstance(client, PartlyQueried) else None
         self._reports = QUERIES if partly is None else partly.reports
         self.conditional = partly is None or partly.conditional
+        self.most_permits = client.most_permits if isinstance(client, FewPermits) else 0
 
     @property
     def running(self) -> bool:

@@ -14,6 +14,7 @@ from typing import Protocol, runtime_checkable
 
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import NEXT, EnvironmentFailed
+from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import GENERATION
 from holdfast.harness.core.ports import (
     Command,
@@ -349,6 +350,10 @@ class Cluster:
 
     async def _server_command(self, node: Node, servers: Sequence[Node], place: Place) -> Command:
         options = self.upgraded.get(node.name, self.options.system)
+        if self.entries.server_command:
+            (port,) = self.system.ports
+            made: Command = load(self.entries.server_command)(node, servers, place, options, port)
+            return made
         if self._hosting is not None:
             return await self._hosting.command(self.entries.system, node, servers, options)
         return self.system.command(node, servers, place, options)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from holdfast.harness.core.durations import duration_text
 from holdfast.harness.core.fault_traits import IN_TURN
 from holdfast.harness.core.verdict import PlanChange
-from holdfast.harness.plans.plan import Plan
+from holdfast.harness.plans.plan import FILE_NAMED, Plan
 
 
 def run_command(plan: Plan) -> str:
@@ -27,7 +27,9 @@ def run_command(plan: Plan) -> str:
     words += ["--server-record"] if plan.server_record else []
     words += ["--require", ",".join(plan.require)] if plan.require else []
     for name, value in plan.options.items():
-        words += ["--set", f"{name}={value}"]
+        file = value.partition("\n")[0].removeprefix(FILE_NAMED)
+        of_file = value.startswith(FILE_NAMED)
+        words += [f"--{name}", file] if of_file else ["--set", f"{name}={value}"]
     return shlex.join([*words, "--seed", str(plan.seed)])
 
 

@@ -59,6 +59,7 @@ class Options:
 class Entries:
     """What the processes of a run load, "module:attr" each, or a module to execute.
 
+    server_command  what starts a server in place of the system's own command; "" for that command
     simulated       coroutine of a simulated server; "" for a system without simulated servers
     resource_port   TCP port of the protected resource
     nemeses         kind of fault -> its nemesis
@@ -70,6 +71,7 @@ class Entries:
     probe: str = ""
     resource_main: str = ""
     simulated: str = ""
+    server_command: str = ""
     resource_store: str = ""
     resource_server: str = ""
     resource_client: str = ""

@@ -45,6 +45,9 @@ LEASE_NS = 2 * SECOND
 """The lease of most systems, if a plan names none."""
 WITHIN = "3s"
 """How long a fault with `when` waits for its event, if it does not say."""
+FILE_NAMED = "#: "
+"""Beginning of an option's value that is the text of a file, whose name follows in the first line;
+its command line is `--OPTION FILE`."""
 NAMES = "lock_names"
 """Option of every workload: the names of its locks, joined by "+"; else lock-1, lock-2, ..."""
 OF_PATHS = ("hierarchy",)

@@ -1,5 +1,6 @@
-"""What to run next: in what the command for an unanswered question differs from that of this run,
-and which usual faults a run that holds did not have.
+"""What to run next: what the command for an unanswered question changes in that of this run.
+
+Of a run that holds: which usual faults it did not have.
 """
 
 from __future__ import annotations

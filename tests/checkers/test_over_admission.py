@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
+from holdfast.checkers.coverage.requirements import contended
+from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.properties import mutual_exclusion
-from holdfast.harness.core.operations import PLAIN, Mode, Terms
+from holdfast.harness.core.operations import PLAIN, Mode, Op, Terms
 from tests.checkers.shorthand import case, history, on
 
 READER = Terms(mode=Mode.SHARED)
@@ -59,3 +63,30 @@ def test_a_semaphore_and_a_plain_hold_of_one_lock_conflict() -> None:
 
 def test_semaphores_asked_for_with_different_sizes_are_not_judged() -> None:
     assert kinds(TWO_AT_ONCE, permits(1, 1), permits(1, 2)) == []
+
+
+SIX = "0a?@1 0a+7@2 1a?@2.5 1a+8@3 2a?@4 2a{two}@5 0r?@6 0r+@6.1 1r?@7 1r+@7.1 3a?@8 3a+9@9"
+
+
+@pytest.mark.parametrize(
+    ("limit", "third", "waited"),
+    [
+        (2, "-", [2]),
+        (2, "+9", [2]),  # over-admitted, and it met two taken of two
+        (3, "+9", []),
+        (1, "-", [1, 2]),
+    ],
+)
+def test_who_met_a_semaphore_without_a_permit_left_waited(
+    limit: int, third: str, waited: list[int]
+) -> None:
+    one = permits(1, limit)
+    made = case(on(history(SIX.format(two=third)), one, one, one, one))
+    found = table(made)
+    met = contended(made, found.ok | ~found.ok)
+    assert sorted((found.process[met] % 1000).tolist()) == waited
+
+
+def test_who_wants_two_permits_waits_while_one_is_left() -> None:
+    made = case(on(history("0a?@1 0a+7@2 1a?@2.5 1a-@3 0r?@6 0r+@7"), permits(1, 2), permits(2, 2)))
+    assert contended(made, table(made).op == Op.ACQUIRE).tolist() == [False, True]

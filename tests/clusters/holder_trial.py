@@ -36,6 +36,8 @@ from tests.clusters.adapter_trial import Proxy, every
 LEASE_NS, WAIT_NS, HUNG_S, SETTLED_S = 3 * SECOND, 1_200_000_000, 4, 25
 INNODB_CACHE_S = 0.12
 """InnoDB lists the transactions anew only if nobody has asked for 0.1 s."""
+OF_CURATOR = ("locks", "leases")
+"""Folders of its semaphore, of which the leases are those that hold."""
 ZK_DELETE = 2
 """The type of ZooKeeper's request that deletes a node."""
 
@@ -155,8 +157,13 @@ class ZooKeeper:
 
     def contenders(self, lock: str) -> list[str]:
         """Nodes of a lock in the order of their numbers."""
-        paths = [f"/{parent}/{lock}" for parent in ("holdfast", "locks")]
-        found = [(name[-10:], f"{path}/{name}") for path in paths for name in self._children(path)]
+        paths = [f"/holdfast/{lock}", f"/locks/{lock}", f"/locks/{lock}/leases"]
+        found = [
+            (name[-10:], f"{path}/{name}")
+            for path in paths
+            for name in self._children(path)
+            if name not in OF_CURATOR
+        ]
         return [path for _, path in sorted(found)]
 
     def delete(self, contender: str) -> None:

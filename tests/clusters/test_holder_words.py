@@ -68,7 +68,12 @@ SYSTEMS = {name: CATALOGUE[name].entry for name in OWN}
 TRIALS = [(service, "") for service in OWN if service != "azure-blob"]
 # The lease of a blob is 15 s at least.
 TRIALS += [("azure-blob", "leases=timed"), *VARIANTS]
-TRIALS += [(row.system, name) for name, row in LIBRARIES.items() if row.system in OWN]
+TRIALS += [
+    (row.system, f"{name} api={api}" if api in row.kinds else name)
+    for name, row in LIBRARIES.items()
+    for api in ("", *row.kinds)
+    if row.system in OWN
+]
 
 
 def _usual(row: ProgramRow, version: str, api: str, renew: str) -> bool:
@@ -225,7 +230,7 @@ def _system(service: str, name: str) -> str:
     if not library:
         return SYSTEMS[service]
     find = program_entry if is_program(library) else entry
-    return find(service, {"library": library})
+    return find(service, {**_options(name), "library": library})
 
 
 def _library(name: str) -> str:

@@ -18,7 +18,7 @@ from holdfast.clusters.programs.system import entry
 from holdfast.harness.core.errors import EnvironmentFailed, UsageError
 from holdfast.harness.core.fault_traits import CLASSES
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.ports import Installs
+from holdfast.harness.core.ports import ABILITIES, Able, Installs
 from holdfast.harness.core.verdict import PROPERTIES
 from holdfast.harness.plans.plan import Plan
 from holdfast.planning.prepare import complete
@@ -41,6 +41,30 @@ def test_every_row_has_a_program_and_promises_with_a_source(system: str, package
         assert set(plain) == {*KEPT} - {*row.unsafe.get(renew, ())} and {*KEPT} <= CLASSES.keys()
         assert CLASSES.keys() >= {*row.unsafe.get(renew, ())}
         assert promises.bound == (row.bound if renew == "call" else "none")
+
+
+@pytest.mark.parametrize(
+    ("system", "package", "api"),
+    [(*place, api) for place, row in PROGRAMS.items() for api in row.kinds],
+)
+def test_a_kind_of_lock_has_its_program_its_abilities_and_its_source(
+    system: str, package: str, api: str, tmp_path: Path
+) -> None:
+    row = PROGRAMS[system, package]
+    own = row.of(api)
+    assert api in row.apis and (FOLDER / own.program).is_file()
+    options = {"library": package, "api": api}
+    made: Any = load(entry(system, options))
+    assert isinstance(load(entry(system, options)), Able)
+    assert set(made.abilities(options)) <= ABILITIES.keys()
+    assert own.source in made.promises(options).sheet["evidence"]
+    given = made.ship(tmp_path, tmp_path / "program", options)
+    argv = json.loads(given["argv"])
+    assert json.loads(given["abilities"]) == [*own.abilities] and f"api={api}" in argv
+    if own.program != row.program:
+        assert Path(own.program).stem in argv
+        with pytest.raises(UsageError, match="invalid tokens=czxid"):
+            made.promises({**options, "tokens": "czxid"})
 
 
 @pytest.mark.parametrize(

@@ -17,15 +17,24 @@ from holdfast.clusters.libraries.rows import LIBRARIES
 from holdfast.clusters.libraries.system import LibrarySystem, entry
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.operations import Grant, Mode, Status
-from holdfast.harness.core.ports import ClientSetup
+from holdfast.harness.core.operations import PLAIN, Grant, Mode, Status, Terms
+from holdfast.harness.core.ports import ABILITIES, Able, ClientSetup
 from holdfast.harness.plans.plan import Plan
 from holdfast.planning import prepare
 from holdfast.planning.resolve import resolve
 
 ROOT = Path(__file__).resolve().parents[2]
-ADAPTERS = sorted({name for row in LIBRARIES.values() for name in row.adapters.values()})
-ELECTIONS = [name for row in LIBRARIES.values() if row.elects for name in row.adapters.values()]
+ADAPTERS = sorted(
+    {
+        name
+        for row in LIBRARIES.values()
+        for name in (*row.adapters.values(), *(kind.adapter for kind in row.kinds.values()))
+    }
+)
+ELECTIONS = [
+    *(name for row in LIBRARIES.values() if row.elects for name in row.adapters.values()),
+    "kazoo_election",
+]
 """Libraries that run a loop of their own, which a lock's acquire and release start and end."""
 LEASE_NS = 2_000_000_000
 GRANT = Grant(lock="l", attempt=7, token=-1, ttl_ns=LEASE_NS, granted_at_ns=0)
@@ -45,6 +54,41 @@ def test_every_row_names_servers_that_start_and_pins_that_are_exact(name: str) -
     assert made.libraries[0] == f"{name}=={row.version}"
     assert all(pin.count("==") == 1 for pin in made.libraries)
     assert with_kinds(made.promises({"library": name})).keeps["mutual-exclusion"]
+
+
+KINDS = [(name, kind) for name, row in LIBRARIES.items() for kind in row.kinds]
+
+
+@pytest.mark.parametrize(("name", "kind"), KINDS)
+def test_every_kind_of_lock_says_what_it_can_do_and_who_says_so(name: str, kind: str) -> None:
+    row = LIBRARIES[name]
+    options = {"library": name, "api": kind}
+    made: Any = load(entry(row.system, options))
+    assert isinstance(load(entry(row.system, options)), Able)
+    assert set(made.abilities(options)) <= ABILITIES.keys()
+    assert made.client.endswith(f":{row.kinds[kind].adapter}")
+    promises = with_kinds(made.promises(options))
+    assert row.kinds[kind].source in promises.sheet["evidence"]
+    assert promises.keeps["mutual-exclusion"]
+    plain: Any = load(entry(row.system, {"library": name}))
+    assert plain.abilities({}) == row.abilities and plain.client != made.client
+
+
+def test_a_kind_of_lock_runs_the_workloads_of_its_abilities() -> None:
+    options = {"library": "kazoo", "api": "semaphore"}
+    plan = prepare.complete(Plan(system="zookeeper", options=options, workload="semaphore"))
+    assert plan.workload == "semaphore"
+    plan = Plan(system="zookeeper", options={"library": "kazoo"}, workload="semaphore")
+    with pytest.raises(UsageError, match="workload semaphore needs abilities that zookeeper lacks"):
+        prepare.complete(plan)
+    with pytest.raises(UsageError, match="one of sync, read-write, semaphore, election"):
+        entry("zookeeper", {"library": "kazoo", "api": "asyncio"})
+
+
+def test_a_library_without_servers_runs_where_its_system_does() -> None:
+    plan = Plan(system="flock", options={"library": "fasteners"}, backend="docker")
+    with pytest.raises(UsageError, match="needs clients that share a file system"):
+        prepare.complete(plan)
 
 
 def test_a_library_is_chosen_by_an_option_of_its_system() -> None:
@@ -119,6 +163,50 @@ def test_a_fault_of_connections_is_refused_where_the_run_starts_no_server(
     plan = Plan(system=system, backend="local", nemeses=((nemesis, {}),))
     with pytest.raises(UsageError, match=f"nemesis {nemesis} acts on connections .* {system} has"):
         prepare.complete(plan)
+
+
+@pytest.mark.usefixtures("_forget")
+@pytest.mark.parametrize(
+    ("terms", "given"),
+    [
+        (PLAIN, {"mode": "exclusive", "permits": 1, "limit": 1}),
+        (Terms(mode=Mode.SHARED), {"mode": "shared", "permits": 1, "limit": 1}),
+        (
+            Terms(mode=Mode.PERMITS, permits=2, limit=3),
+            {"mode": "exclusive", "permits": 2, "limit": 3},
+        ),
+    ],
+)
+@pytest.mark.parametrize("coroutines", [False, True])
+def test_the_terms_that_a_lock_takes_reach_it(
+    terms: Terms, given: dict[str, Any], coroutines: bool
+) -> None:
+    asked: list[dict[str, Any]] = []
+
+    def lock(
+        name: str, attempt: str, lease_s: float, wait_s: float,
+        mode: str = "", permits: int = 0, limit: int = 0,
+    ) -> str:  # fmt: skip
+        asked.append({"mode": mode, "permits": permits, "limit": limit})
+        return name
+
+    async def granted(held: str, wait_s: float) -> bool:
+        return True
+
+    adapter: Any = subject(True)
+    acquire = granted if coroutines else lambda held, wait_s: True
+    adapter.Subject = lambda setup: SimpleNamespace(lock=lock, acquire=acquire)
+    sys.modules["holdfast.clusters.libraries.adapters.scripted"] = adapter
+    call: dict[str, Any] = {"attempt": 7, "ttl_ns": LEASE_NS, "wait_ns": 0, "terms": terms}
+    if coroutines:
+        several = Asyncio("scripted", setup())
+        asyncio.run(several.open())
+        assert asyncio.run(several.acquire_on("l", **call)).outcome is Status.OK
+    else:
+        blocking = Blocking("scripted", setup())
+        blocking.open()
+        assert blocking.acquire_on("l", **call).outcome is Status.OK
+    assert asked == [given]
 
 
 class Refused(Exception):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -148,3 +149,20 @@ def test_a_program_that_is_not_there_is_told(capsys: Capture) -> None:
     assert said.code == 2 and "no executable program './gone'" in said.out
     said = holdfast(capsys, "doctor", "--client", "./gone {nod}")
     assert said.code == 2 and "{nod}" in said.err
+
+
+def test_a_client_imports_from_the_environment_of_its_project(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    own = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    packages = tmp_path / ".venv" / "lib" / own / "site-packages"
+    packages.mkdir(parents=True)
+    (packages / "of_the_project.py").write_text("")
+    (tmp_path / ".venv" / "pyvenv.cfg").write_text(f"version = {own.removeprefix('python')}.1\n")
+    (tmp_path / "client.py").write_text(f"import of_the_project\n{GOOD}")
+    table = '[system]\nclient = "{python} client.py"\n'
+    (tmp_path / "lock.toml").write_text(table)
+    assert holdfast(capsys, "doctor", "--system", str(tmp_path / "lock.toml")).code == 2
+    (tmp_path / "lock.toml").write_text(f'{table}environment = ".venv"\n')
+    said = holdfast(capsys, "doctor", "--system", str(tmp_path / "lock.toml"))
+    assert said.code == 0, said.out

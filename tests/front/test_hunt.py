@@ -143,6 +143,14 @@ def test_a_lock_with_fencing_tokens_is_used_with_them_first() -> None:
     assert later == ["header"] * 9  # the package's own response, without a second read
 
 
+@pytest.mark.parametrize("package", subject.known())
+def test_every_way_of_using_a_package_is_one_that_it_has(package: str) -> None:
+    found = subject.read(package, None, 1, lambda name: [])
+    for variant in found.variants:
+        options = {**variant.options, "library": package}
+        prepare.complete(Plan(system=variant.system, backend="local", nodes=0, options=options))
+
+
 def test_a_way_of_use_with_two_holders_without_faults_is_not_used_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -149,9 +149,9 @@ def test_the_simulator_refuses_it(lock: Write) -> None:
 
 def test_libraries_are_read_without_executing_the_file() -> None:
     text = b"import redis\nclass L:\n    libraries = ('redis==8.1.0',)\nclass M:\n    x = 1\n"
-    assert declared_libraries(text) == ("redis==8.1.0",)
-    assert declared_libraries(b"class L:\n    libraries = PINS\n") == ()
-    assert declared_libraries(b"class L(:\n") == ()
+    assert declared_libraries(text) == (("redis==8.1.0",), "")
+    assert declared_libraries(b"class L:\n    libraries = PINS\n") == ((), "")
+    assert declared_libraries(b"class L(:\n") == ((), "")
 
 
 def test_a_package_that_is_declared_nowhere_is_told(lock: Write) -> None:

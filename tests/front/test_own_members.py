@@ -136,4 +136,4 @@ def test_how_servers_start_is_checked() -> None:
 
 def test_libraries_are_read_wherever_they_are_assigned() -> None:
     together = b"class L:\n    server, libraries = 'redis', ('rq==2.6.1', 'redis==5.0.8')\n"
-    assert declared_libraries(together) == ("rq==2.6.1", "redis==5.0.8")
+    assert declared_libraries(together) == (("rq==2.6.1", "redis==5.0.8"), "")

@@ -13,7 +13,7 @@ import functools
 from tests.house.imports import modules, nodes, targets
 
 PACKAGES: dict[str, tuple[str, ...]] = {
-    "systems": ("clusters.systems", "clusters.libraries", "clusters.programs"),
+    "systems": ("clusters.systems", "clusters.libraries", "clusters.programs", "own_servers"),
     "simulator": ("clusters.backends.sim",),
     "containers": ("clusters.backends.docker",),
     "ssh hosts": ("clusters.backends.ssh", "harness.history.host_clocks"),

@@ -1,5 +1,7 @@
 """A semaphore: a fixed number of permits, and clients that hold one or two of them for a while.
 
+A client whose lock grants one permit at a time asks for one.
+
 Asks: that no more permits are held than exist; ownership, loss notifications, liveness
 Catches: one permit too many, permits that are never released, forgotten waiters
 Checkers: exclusion, ownership and liveness; no writes, because tokens do not order two permits
@@ -18,8 +20,9 @@ ASKS = ("mutual-exclusion", *OWNERSHIP, *LIVENESS, *FAIRNESS)
 async def client(ctx: Context) -> None:
     """Holds for the duration of the writes of other workloads, and renews once in the middle."""
     shape = Shape.of(ctx.options)
+    most = min(2, shape.permits, ctx.most_permits or 2)
     while ctx.running:
-        permits = ctx.rng.randint(1, min(2, shape.permits))
+        permits = ctx.rng.randint(1, most)
         terms = Terms(mode=Mode.PERMITS, permits=permits, limit=shape.permits)
         grant = await ctx.acquire(ctx.rng.choice(ctx.locks), wait_ns=shape.wait_ns, terms=terms)
         if grant is not None:

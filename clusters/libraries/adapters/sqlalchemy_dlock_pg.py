@@ -19,12 +19,12 @@ class Subject:
 
     def __init__(self, setup: ClientSetup) -> None:
         address = setup.servers[0][1]
-        self._engine = create_engine(f"postgresql+psycopg://{USER}@{address}:{PORT}/{DATABASE}")
+        self.engine = create_engine(f"postgresql+psycopg://{USER}@{address}:{PORT}/{DATABASE}")
 
     def lock(
         self, name: str, attempt: str, lease_s: float | None, wait_s: float | None
     ) -> LibraryLock:
-        return create_sadlock(self._engine.connect(), name, contextual_timeout=wait_s)
+        return create_sadlock(self.engine.connect(), name, contextual_timeout=wait_s)
 
     def acquire(self, lock: LibraryLock, wait_s: float | None) -> bool:
         try:

@@ -3,26 +3,13 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import org.apache.curator.framework.CuratorFramework;
-import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.framework.state.ConnectionState;
-import org.apache.curator.retry.ExponentialBackoffRetry;
 import org.apache.zookeeper.data.Stat;
 
-/**
- * Curator's InterProcessMutex on ZooKeeper. Its documentation says that a holder cannot be certain
- * of the lock once the connection is SUSPENDED: that is the notice of the loss.
- *
- * <p>Arguments: the servers' addresses, the session timeout in ms, NAME=VALUE...
- */
-final class CuratorMutex implements Protocol.Locks {
-    private static final int PORT = 2181;
-    private static final int CONNECT_MS = 1000;
-    private static final int RETRY_MS = 100;
-    private static final int RETRIES = 3;
-    private static final int TRY_MS = 100;
-
-    private record Held(String lock, long attempt, Mutex mutex) {}
+/** Curator's InterProcessMutex on ZooKeeper. A request that may re-enter uses the same object. */
+final class CuratorMutex extends CuratorLocks {
+    private record Hold(Protocol.Request request, Mutex mutex) implements Held {}
 
     /** The mutex, which also tells its node. */
     private static final class Mutex extends InterProcessMutex {
@@ -36,30 +23,26 @@ final class CuratorMutex implements Protocol.Locks {
     }
 
     private final boolean tokens;
-    private final CuratorFramework client;
-    private final Map<Long, Held> holds = new ConcurrentHashMap<>();
+    private final Map<String, Mutex> reentrant = new ConcurrentHashMap<>();
 
-    private CuratorMutex(String servers, int sessionMs, boolean tokens) {
-        this.tokens = tokens;
-        ExponentialBackoffRetry retries = new ExponentialBackoffRetry(RETRY_MS, RETRIES);
-        client = CuratorFrameworkFactory.newClient(servers, sessionMs, CONNECT_MS, retries);
-        client.getConnectionStateListenable().addListener((one, state) -> heard(state));
-        client.start();
+    private CuratorMutex(String[] words) {
+        super(words);
+        tokens = Arrays.asList(words).contains("tokens=czxid");
     }
 
     @Override
-    public Object acquire(String lock, long attempt, long timeoutMs) throws Exception {
-        Mutex mutex = new Mutex(client, "/locks/" + lock);
-        Held held = new Held(lock, attempt, mutex);
-        holds.put(attempt, held);
+    public Object acquire(Protocol.Request request) throws Exception {
+        Mutex mutex = request.reenter()
+            ? reentrant.computeIfAbsent(request.lock(), lock -> new Mutex(client, path(request)))
+            : new Mutex(client, path(request));
+        Hold held = new Hold(request, mutex);
+        asks(held);
         boolean granted = false;
         try {
-            // Without a time to wait it would not even look whether it is the first in the queue.
-            long waitMs = timeoutMs < 0 ? Long.MAX_VALUE : Math.max(timeoutMs, TRY_MS);
-            granted = mutex.acquire(waitMs, TimeUnit.MILLISECONDS);
+            granted = mutex.acquire(waitMs(request), TimeUnit.MILLISECONDS);
         } finally {
             if (!granted) {
-                holds.remove(attempt);
+                over(request);
             }
         }
         return granted ? held : null;
@@ -67,13 +50,13 @@ final class CuratorMutex implements Protocol.Locks {
 
     @Override
     public Boolean renew(Object handle) {
-        return ((Held) handle).mutex().isOwnedByCurrentThread();
+        return ((Hold) handle).mutex().isOwnedByCurrentThread();
     }
 
     @Override
     public boolean release(Object handle) throws Exception {
-        Held held = (Held) handle;
-        holds.remove(held.attempt());
+        Hold held = (Hold) handle;
+        over(held.request());
         held.mutex().release();
         return true;
     }
@@ -81,30 +64,22 @@ final class CuratorMutex implements Protocol.Locks {
     /** The czxid of the lock's node: it grows from grant to grant. */
     @Override
     public Long token(Object handle) throws Exception {
-        Stat node = tokens ? client.checkExists().forPath(((Held) handle).mutex().path()) : null;
+        Stat node = tokens ? client.checkExists().forPath(((Hold) handle).mutex().path()) : null;
         return node == null ? null : node.getCzxid();
     }
 
+    /** An object whose holds are uncertain is not entered again: it would count, and not ask. */
     @Override
-    public void close() {
-        client.close();
-    }
-
-    private void heard(ConnectionState state) {
+    void heard(ConnectionState state) {
         if (state == ConnectionState.SUSPENDED || state == ConnectionState.LOST) {
-            holds.values().forEach(
-                held -> Protocol.lost(held.lock(), held.attempt(), "connection " + state));
+            reentrant.clear();
         }
+        super.heard(state);
     }
 
     public static void main(String[] words) throws Exception {
-        if (words.length == 0) {
-            return;
+        if (words.length > 0) {
+            new Protocol(new CuratorMutex(words)).serve();
         }
-        String[] addresses = words[0].split(",");
-        String servers = String.join(",",
-            Arrays.stream(addresses).map(address -> address + ":" + PORT).toList());
-        new Protocol(new CuratorMutex(servers, Integer.parseInt(words[1]),
-            Arrays.asList(words).contains("tokens=czxid"))).serve();
     }
 }

@@ -17,13 +17,27 @@ import java.util.concurrent.Executors;
  * The line protocol of a client program: requests on standard input, responses and events on
  * standard output, logs on standard error.
  *
- * <p>All calls of an attempt run in a thread of its own, because locks belong to threads.
+ * <p>All calls of an attempt run in a thread of its own, because locks belong to threads; those of
+ * attempts that may re-enter a lock run in one thread for the lock.
  */
 final class Protocol {
+    /** What an acquire asks for. Of a plain one the terms are those of an exclusive lock. */
+    record Request(
+        String lock, long attempt, long timeoutMs, boolean shared, int permits, int limit,
+        boolean reenter) {
+        static Request of(JsonNode line) {
+            return new Request(
+                line.get("lock").asText(), line.get("attempt").asLong(),
+                line.path("timeout_ms").asLong(), line.path("mode").asText().equals("shared"),
+                line.path("permits").asInt(1), line.path("limit").asInt(1),
+                line.path("reenter").asBoolean());
+        }
+    }
+
     /** A lock library. A handle stands for the lock of one attempt. */
     interface Locks {
         /** A handle that holds the lock, or null if it was not granted in time. */
-        Object acquire(String lock, long attempt, long timeoutMs) throws Exception;
+        Object acquire(Request request) throws Exception;
 
         /** Whether the attempt still holds the lock; null: the library has no renewal. */
         Boolean renew(Object handle) throws Exception;
@@ -45,6 +59,7 @@ final class Protocol {
     private final Locks locks;
     private final Map<Long, Object> handles = new ConcurrentHashMap<>();
     private final Map<Long, ExecutorService> threads = new ConcurrentHashMap<>();
+    private final Map<String, ExecutorService> reentrant = new ConcurrentHashMap<>();
 
     Protocol(Locks locks) {
         this.locks = locks;
@@ -56,17 +71,31 @@ final class Protocol {
         for (String line = input.readLine(); line != null; line = input.readLine()) {
             JsonNode request = JSON.readTree(line);
             long attempt = request.get("attempt").asLong();
-            threads.computeIfAbsent(attempt, one -> Executors.newSingleThreadExecutor(Protocol::thread))
-                .execute(() -> answer(request, attempt));
+            thread(request, attempt).execute(() -> answer(request, attempt));
         }
         locks.close();
         System.exit(0);
     }
 
     /** The attempt's hold has ended, by the library's own notice. */
-    static void lost(String lock, long attempt, String reason) {
-        ObjectNode said = JSON.createObjectNode().put("event", "lost").put("lock", lock);
-        write(said.put("attempt", attempt).put("reason", reason));
+    static void lost(Request request, String reason) {
+        ObjectNode said = JSON.createObjectNode().put("event", "lost").put("lock", request.lock());
+        write(said.put("attempt", request.attempt()).put("reason", reason));
+    }
+
+    /** The thread of an attempt; that of the lock for those that may re-enter it. */
+    private ExecutorService thread(JsonNode line, long attempt) {
+        if (!line.path("reenter").asBoolean()) {
+            return threads.computeIfAbsent(attempt, one -> newThread());
+        }
+        String lock = line.get("lock").asText();
+        ExecutorService one = reentrant.computeIfAbsent(lock, name -> newThread());
+        threads.put(attempt, one);
+        return one;
+    }
+
+    private static ExecutorService newThread() {
+        return Executors.newSingleThreadExecutor(Protocol::daemon);
     }
 
     private void answer(JsonNode request, long attempt) {
@@ -79,7 +108,10 @@ final class Protocol {
         write(said);
         boolean over = !handles.containsKey(attempt);
         if (over) {
-            threads.remove(attempt).shutdown();
+            ExecutorService gone = threads.remove(attempt);
+            if (!reentrant.containsValue(gone)) {
+                gone.shutdown();
+            }
         }
     }
 
@@ -113,8 +145,7 @@ final class Protocol {
             return sent(request, said);
         }
         if (op.equals("acquire") || op.equals("try")) {
-            String lock = request.get("lock").asText();
-            Object handle = locks.acquire(lock, attempt, request.get("timeout_ms").asLong());
+            Object handle = locks.acquire(Request.of(request));
             if (handle == null) {
                 return "fail";
             }
@@ -142,7 +173,7 @@ final class Protocol {
         OUT.flush();
     }
 
-    private static Thread thread(Runnable work) {
+    private static Thread daemon(Runnable work) {
         Thread made = new Thread(work);
         made.setDaemon(true);
         return made;

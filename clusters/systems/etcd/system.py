@@ -21,6 +21,16 @@ from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
 
+from holdfast.clusters.systems.config_files import (
+    ADDRESS,
+    CREDENTIALS,
+    FOLDER,
+    LOG,
+    NESTED,
+    ConfigFile,
+    by_colons,
+    chosen_by,
+)
 from holdfast.clusters.systems.etcd import (
     PEER_PORT,
     PORT,
@@ -55,6 +65,23 @@ from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 from holdfast.harness.recording.server_record import RecordTask
 
+CONFIG_FILE = ConfigFile(
+    lines=by_colons,
+    owned={
+        "name": ADDRESS, "listen-*": ADDRESS, "advertise-*": ADDRESS, "initial-*": ADDRESS,
+        "discovery*": ADDRESS, "proxy*": ADDRESS, "*-transport-security": CREDENTIALS,
+        "cert-file": CREDENTIALS, "key-file": CREDENTIALS, "peer-*": CREDENTIALS,
+        "client-cert-auth": CREDENTIALS, "auth-token*": CREDENTIALS,
+        "*-dir": FOLDER, "log*": LOG, "heartbeat-interval": chosen_by("election"),
+        "election-timeout": chosen_by("election"), "snapshot-count": chosen_by("snapshot_count"),
+        "experimental-compaction-batch-limit": chosen_by("compaction_batch"),
+        "enable-v2": chosen_by("v2"), "bcrypt-cost": chosen_by("auth"),
+        "force-new-cluster": "Holdfast says who is a member",
+        "unsafe-no-fsync": "the promises assume it; a fault is --nemesis sync-lie",
+        "strict-reconfig-check": "Holdfast says who is a member",
+        "*:*": NESTED, "-*": NESTED,
+    },
+)  # fmt: skip
 OPTIONS = {
     "lock": ("transaction", "rpc"),
     "waiting": ("alive", "idle"),
@@ -163,8 +190,13 @@ class Etcd(KeepsFiles):
             "--snapshot-count", chosen["snapshot_count"],
             *(["--enable-v2=true"] if chosen["v2"] == "yes" else []),
             *(["--bcrypt-cost", CHEAPEST] if chosen["auth"] == "yes" else []),
+            *(f"--{name}={value}" for name, value in CONFIG_FILE.values(options).items()),
         )  # fmt: skip
         return Command(argv=argv, log=place.run_dir / "logs" / node.name / "etcd.log")
+
+    def config_problems(self, options: Mapping[str, str]) -> Sequence[str]:
+        """As `Configurable`: a configuration file in YAML, as of --config-file."""
+        return CONFIG_FILE.problems(options)
 
     def operations(self, options: Mapping[str, str]) -> Mapping[str, str]:
         """As `Operated`: all of them; snapshots with etcdctl."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.clusters.systems.flock.files import lock_file, path_of
 from holdfast.clusters.systems.polling import EXCLUSIVE_ONLY, HELD, Poller
 from holdfast.harness.core.clock import MILLISECOND
-from holdfast.harness.core.operations import Answer, Grant, Mode, Status
+from holdfast.harness.core.operations import Answer, Grant, Mode, Status, Terms
 from holdfast.harness.core.ports import ClientSetup
 
 POLL_NS = (2 * MILLISECOND, 12 * MILLISECOND)
@@ -30,13 +30,13 @@ class FileLock:
 
     def acquire(self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, mode: Mode) -> Answer:
         """Polls until it is granted or the wait is over."""
-        if mode is not Mode.EXCLUSIVE:
+        if mode is Mode.PERMITS or (self._leases and mode is not Mode.EXCLUSIVE):
             return EXCLUSIVE_ONLY
-        path = path_of(self._folder, lock)
+        shared, path = mode is Mode.SHARED, path_of(self._folder, lock)
 
         def poll() -> Answer:
             try:
-                if self._file.take(path, attempt, ttl_ns):
+                if self._file.take(path, attempt, ttl_ns, shared=shared):
                     return Answer(outcome=Status.OK, ttl_ns=ttl_ns if self._leases else 0)
             except OSError as error:
                 # Nothing is held: a descriptor was closed, or the file is not ours to remove.
@@ -45,6 +45,13 @@ class FileLock:
             return HELD
 
         return self._poller.until(lock, attempt, wait_ns, poll)
+
+    def acquire_on(
+        self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, terms: Terms
+    ) -> Answer:
+        """The same on terms, of which it has the mode."""
+        asked = {"attempt": attempt, "ttl_ns": ttl_ns, "wait_ns": wait_ns}
+        return self.acquire(lock, **asked, mode=terms.mode)
 
     def renew(self, grant: Grant, *, ttl_ns: int) -> Answer:
         """Looks whether the file is still locked; a lease begins again."""

@@ -28,7 +28,7 @@ HELD = "lock:"
 class LockFile(Protocol):
     """How an attempt locks a file, one object per client."""
 
-    def take(self, path: Path, attempt: int, ttl_ns: int) -> bool:
+    def take(self, path: Path, attempt: int, ttl_ns: int, *, shared: bool = False) -> bool:
         """Whether the attempt was granted the lock, without waiting. Raises OSError."""
         ...
 
@@ -57,14 +57,15 @@ class KernelLock:
         self._operation, self._inspect = operation, inspect
         self._held: dict[int, tuple[Path, int]] = {}
 
-    def take(self, path: Path, attempt: int, ttl_ns: int) -> bool:
+    def take(self, path: Path, attempt: int, ttl_ns: int, *, shared: bool = False) -> bool:
         """As `LockFile`."""
         if _paths.setdefault(path, attempt) != attempt:
             return False
         descriptor = -1
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            self._operation(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+            self._operation(descriptor, kind | fcntl.LOCK_NB)
         except OSError as error:
             del _paths[path]
             if descriptor >= 0:
@@ -130,8 +131,8 @@ class ExclusiveFile:
     client may have done both, whose new file is then removed: the race of every such lock.
     """
 
-    def take(self, path: Path, attempt: int, ttl_ns: int) -> bool:
-        """As `LockFile`."""
+    def take(self, path: Path, attempt: int, ttl_ns: int, *, shared: bool = False) -> bool:
+        """As `LockFile`; a file that exists is always exclusive."""
         if _stale(path, ttl_ns):
             path.unlink(missing_ok=True)
         try:

@@ -85,6 +85,10 @@ class FileLocks:
             },
         )
 
+    def abilities(self, options: Mapping[str, str]) -> Sequence[str]:
+        """Readers beside each other: the kernel's locks, not the file that exists."""
+        return ("shared",) if options.get("via") != "excl" else ()
+
     def command(
         self, node: Node, servers: Sequence[Node], place: Place, options: Mapping[str, str]
     ) -> Command:

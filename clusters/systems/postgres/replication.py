@@ -60,6 +60,10 @@ class Replicating(KeepsFiles):
         alone = "" if replicated(options) else NO_STANDBY
         return {**super().operations(options), HANDOVER: alone, FORCE: alone}
 
+    def config_problems(self, options: Mapping[str, str]) -> Sequence[str]:
+        """As `Configurable`: a postgresql.conf."""
+        return deploy.CONFIG_FILE.problems(options)
+
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
         """Whether the server opens a session; a standby must also receive its primary's log."""
         if not replicated(options):

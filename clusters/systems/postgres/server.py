@@ -1,7 +1,8 @@
 """Starts a PostgreSQL server on a node; creates its files the first time.
 
 Run as `python -S -m holdfast.clusters.systems.postgres.server --config JSON`, where JSON is
-{"data", "address"} and may name another "port" and another value for one of SETTINGS. The files
+{"data", "address"} and may name another "port", another value for one of SETTINGS, and the user's
+"own" settings, as JSON again. The files
 are in `data` if this user may write there, else in the node's own folder for data. With "copy_of",
 the address of a primary, they are a copy of its files and the server is its standby. Exit code 1
 with the last lines of the failed step.
@@ -128,6 +129,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     port = config.get("port", str(PORT))
     chosen = {name: config.get(name, value) for name, value in SETTINGS.items()}
     chosen |= {name: config[name] for name in REPLICATION if name in config}
+    chosen |= json.loads(config.get("own", "{}"))
     settings = {**chosen, "listen_addresses": config["address"], "port": port}
     words = [f"--{name}={value}" for name, value in settings.items()]
     return os.execv(postgres, [postgres, "-D", str(home / HERE), *words])

@@ -42,18 +42,24 @@ class PostgresSystem(Replicating):
 
     acquisition   as text, per scope
     in_tx         scopes whose token is taken before its transaction has committed
+    able          what its client can do beyond a plain lock
     """
 
     name: str
     client: str
     scopes: Mapping[str, str]
     in_tx: Sequence[str]
+    able: Sequence[str] = ()
     libraries: Sequence[str] = (
         "psycopg==3.3.9",
         "psycopg-binary==3.3.9",
         "typing_extensions==4.16.0",
     )
     ports: Sequence[int] = (PORT,)
+
+    def abilities(self, options: Mapping[str, str]) -> Sequence[str]:
+        """As `Able`."""
+        return self.able
 
     def promises(self, options: Mapping[str, str]) -> Promises:
         """Exclusion under every fault, with a standby except failovers. Raises UsageError."""
@@ -87,6 +93,7 @@ class PostgresSystem(Replicating):
             pooled=chosen["via"] == "pgbouncer",
             synchronous_commit=chosen[deploy.SYNCED],
             replication=replication.settings(self.name, node, servers, place, chosen),
+            own=deploy.CONFIG_FILE.values(options),
         )
 
     def precheck(self) -> str | None:

@@ -65,6 +65,7 @@ class ProgramClient:
         self._listed: Collection[str] = json.loads(setup.options.get("abilities", "[]"))
         self.reports = tuple(op for name, op in QUERIES.items() if name in self._listed)
         self.conditional = "condition" in self._listed
+        self.most_permits = int(setup.options.get("most_permits", "0"))
 
     async def open(self) -> None:
         """Start the program, with {node}, {servers}, {seed} and {lease} replaced."""
@@ -87,6 +88,8 @@ class ProgramClient:
         leash = DIES_WITH_WORKER if shutil.which(DIES_WITH_WORKER[0]) else ()
         pipe = asyncio.subprocess.PIPE
         environ = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
+        if options.get("path"):
+            environ["PYTHONPATH"] = options["path"]
         self._process = await asyncio.create_subprocess_exec(
             *leash, *argv,
             stdin=pipe, stdout=pipe, stderr=pipe, env=environ, limit=LINE_BYTES,

@@ -34,7 +34,6 @@ class ProgramSystem:
     """A System for one table; an empty one has no server and takes everything from the options."""
 
     client = "holdfast.clusters.systems.program.client:client"
-    libraries: Sequence[str] = ()
     confined_because = "starts its servers from a container image"
     ends_with_client = True
     """A client that exits unexpectedly is a failure of the environment, not of the lock."""
@@ -43,6 +42,8 @@ class ProgramSystem:
         self._table = table
         self.ports: Sequence[int] = tuple(table.get("ports", ()))
         self.files: Sequence[str] = tuple(table.get("files", ()))
+        self.libraries: Sequence[str] = tuple(table.get("libraries", ()))
+        self.environment = str(table.get("environment", ""))
         self.nodes = int(table.get("nodes", 1 if has_servers(table) else 0))
         self.server_of = server_of(table)
         self.in_turn = table.get("start") == IN_TURN
@@ -71,7 +72,7 @@ class ProgramSystem:
 
     def option_names(self) -> Sequence[str]:
         """The options that it reads: without a table also the declarations of a lock."""
-        names = ("client", "sender", "argv", "folder", "abilities")
+        names = ("client", "sender", "argv", "folder", "abilities", "path")
         return names if self._table else (*names, *CHOICES)
 
     def argv(self, options: Mapping[str, str]) -> list[str]:

@@ -72,6 +72,15 @@ def _files(value: object) -> str:
     return "" if good else "expected a list of paths relative to the table's file"
 
 
+def _libraries(value: object) -> str:
+    good = isinstance(value, list) and all(isinstance(name, str) for name in value)
+    return "" if good else "expected a list of packages or files, as in redis==5.0.8, package.json"
+
+
+def _environment_folder(value: object) -> str:
+    return "" if isinstance(value, str) else "expected the folder of a virtual environment"
+
+
 def _name(value: object) -> str:
     good = isinstance(value, str) and NAME.fullmatch(value)
     return "" if good else "expected letters, digits, dots and dashes, as in my-lock"
@@ -134,6 +143,8 @@ KEYS: Mapping[str, Callable[[object], str]] = {
     "ports": _ports,
     "nodes": _nodes,
     "files": _files,
+    "libraries": _libraries,
+    "environment": _environment_folder,
     "ready": _question,
     "leader": _leader,
     "promises": _promises,

@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
 
+from holdfast.clusters.systems.config_files import (
+    ADDRESS,
+    CONFIG,
+    CREDENTIALS,
+    FOLDER,
+    IN_FRONT,
+    LOG,
+    OTHER_FILES,
+    ConfigFile,
+    by_words,
+    chosen_by,
+)
 from holdfast.clusters.systems.redis import PORT
 from holdfast.clusters.systems.redis.resp import Link, NoAnswer, NotSent, Refused
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.ports import Command, Node, Place
 
 BINARY = "redis-server"
+NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 PERSISTENCE: dict[str, tuple[str, ...]] = {
     "stock": (),
     "always": ("--appendonly", "yes", "--appendfsync", "always"),
@@ -27,12 +42,35 @@ UNCHANGED = "rdb_changes_since_last_save:0"
 ANSWER_WITHIN_S = 0.5
 
 
-def redis_server(node: Node, place: Place, persistence: str) -> Command:
-    """One server with its data in data/<node> of the run's folder."""
+CONFIG_FILE = ConfigFile(
+    lines=by_words,
+    owned={
+        "bind*": ADDRESS, "port": ADDRESS, "tls-*": ADDRESS, "unixsocket*": ADDRESS,
+        "dir": FOLDER, "daemonize": IN_FRONT, "supervised": IN_FRONT, "pidfile": IN_FRONT,
+        "logfile": LOG, "syslog-enabled": LOG, "requirepass": CREDENTIALS, "user": CREDENTIALS,
+        "aclfile": CREDENTIALS, "rename-command": "the clients use the commands by their names",
+        "include": OTHER_FILES, "loadmodule": OTHER_FILES,
+        "cluster-*": "this system has no cluster",
+        "replicaof": "Holdfast sets who replicates whom",
+        "slaveof": "Holdfast sets who replicates whom",
+        "protected-mode": "clients connect from other addresses",
+        "save": chosen_by("persistence"), "append*": chosen_by("persistence"),
+    },
+)  # fmt: skip
+
+
+def redis_server(
+    node: Node, place: Place, persistence: str, options: Mapping[str, str] = NO_OPTIONS
+) -> Command:
+    """One server with its data in data/<node> of the run's folder; options: those of its system."""
     data = place.run_dir / "data" / node.name
     data.mkdir(parents=True, exist_ok=True)
+    own = [] if CONFIG not in options else [str(data / "own.conf")]
+    for file in own:
+        Path(file).write_text(options[CONFIG])
     argv = (
         BINARY,
+        *own,
         "--bind", node.address,
         "--port", str(PORT),
         "--dir", str(data),

@@ -15,6 +15,7 @@ from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.presets import LEASE
 from holdfast.clusters.systems.redis import PORT, record
 from holdfast.clusters.systems.redis.server import (
+    CONFIG_FILE,
     PERSISTENCE,
     advance,
     counters,
@@ -110,7 +111,11 @@ class Redis(KeepsFiles):
     ) -> Command:
         """The same on every node; clients use the first."""
         chosen = _chosen(options)
-        return redis_server(node, place, chosen["persistence"])
+        return redis_server(node, place, chosen["persistence"], options)
+
+    def config_problems(self, options: Mapping[str, str]) -> Sequence[str]:
+        """As `Configurable`: a redis.conf."""
+        return CONFIG_FILE.problems(options)
 
     def precheck(self) -> str | None:
         """Why this machine cannot start it outside a container; None if it can."""

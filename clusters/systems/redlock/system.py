@@ -16,7 +16,7 @@ from holdfast.clusters.systems.operations import NO_LEADER, KeepsFiles
 from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.presets import LEASE, kept
 from holdfast.clusters.systems.redis import PORT
-from holdfast.clusters.systems.redis.server import flush, missing, redis_server, said
+from holdfast.clusters.systems.redis.server import CONFIG_FILE, flush, missing, redis_server, said
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.fault_traits import CRASHES, CUTS, STOPS
 from holdfast.harness.core.json_value import Json
@@ -69,7 +69,12 @@ class RedlockSystem(KeepsFiles):
         self, node: Node, servers: Sequence[Node], place: Place, options: Mapping[str, str]
     ) -> Command:
         """An independent server on every node."""
-        return redis_server(node, place, choose("redlock", options, OPTIONS)["persistence"])
+        chosen = choose("redlock", options, OPTIONS)
+        return redis_server(node, place, chosen["persistence"], options)
+
+    def config_problems(self, options: Mapping[str, str]) -> Sequence[str]:
+        """As `Configurable`: a redis.conf, of each server."""
+        return CONFIG_FILE.problems(options)
 
     def simulated_config(self, node: Node, options: Mapping[str, str]) -> Mapping[str, Json]:
         """The configuration of one server for `redlock.simulated`."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from holdfast.clusters.systems.config_files import CONFIG
 from holdfast.clusters.systems.mariadb.system import FLUSHED, MariaSystem
 from holdfast.clusters.systems.mariadb.system import SYSTEM as MARIADB_SERVER
 from holdfast.clusters.systems.operations import KeepsFiles
@@ -101,6 +102,7 @@ class SqlLease(KeepsFiles):
         """The server's."""
         chosen = self._chosen(options)
         own = {name: chosen[name] for name in (self.commit[0], *self.further)}
+        own |= {name: text for name, text in options.items() if name == CONFIG}
         return self.server.command(node, servers, place, own)
 
     def precheck(self) -> str | None:

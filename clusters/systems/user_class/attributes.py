@@ -29,6 +29,7 @@ VALUES: Mapping[str, Callable[[object], bool]] = {
     "session_ms": lambda value: isinstance(value, int) and not isinstance(value, bool),
     "ports": _words,
     "libraries": _words,
+    "environment": lambda value: isinstance(value, str),
     "options": lambda value: isinstance(value, Mapping),
     "promises": lambda value: isinstance(value, Mapping),
 }

@@ -100,6 +100,7 @@ class OwnSystem:
         self._name = attr
         self.client = f"holdfast.clusters.systems.user_class.client:{name}"
         self.libraries: Sequence[str] = tuple(self._stated("libraries", ()))
+        self.environment = str(self._stated("environment", ""))
         self.ports: Sequence[int] = tuple(self._stated("ports", ()))
         self._server: object = self._stated("server")
         self._defaults: Mapping[str, object] = dict(self._stated("options", {}))

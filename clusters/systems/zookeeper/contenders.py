@@ -1,6 +1,8 @@
-"""Whether an acquire of kazoo's Lock that did not succeed left its node behind."""
+"""Whether an acquire of a recipe of kazoo that did not succeed left a node behind."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
@@ -8,15 +10,20 @@ from kazoo.recipe.lock import Lock
 
 
 def left_behind(client: KazooClient, lock: Lock, within_s: float) -> bool:
-    """Whether a node of this lock object contends.
+    """Whether a node of this lock object contends: kazoo deletes the node of an acquire that times
+    out, and ignores all errors of that. A node that stays becomes the holder."""
+    return any_left(client, lock.path, [lock.prefix], within_s)
 
-    kazoo deletes the node of an acquire that times out, and ignores all errors of that: a node that
-    stays becomes the holder. The read follows a sync, so that it sees all that was requested
-    before, also over a connection that was lost. Errors: as kazoo's; then it is unknown.
+
+def any_left(client: KazooClient, path: str, begins: Sequence[str], within_s: float) -> bool:
+    """Whether a node below a path begins with one of some texts.
+
+    The read follows a sync, so that it sees all that was requested before, also over a connection
+    that was lost. Errors: as kazoo's; then it is unknown.
     """
     try:
-        client.sync_async(lock.path).get(timeout=within_s)
-        names = client.get_children_async(lock.path).get(timeout=within_s)
+        client.sync_async(path).get(timeout=within_s)
+        names = client.get_children_async(path).get(timeout=within_s)
     except NoNodeError:
         return False
-    return any(name.startswith(lock.prefix) for name in names)
+    return any(name.startswith(tuple(begins)) for name in names)

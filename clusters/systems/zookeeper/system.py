@@ -17,6 +17,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from holdfast.clusters.systems.config_files import (
+    ADDRESS,
+    CREDENTIALS,
+    FOLDER,
+    ConfigFile,
+    by_equals,
+    chosen_by,
+)
 from holdfast.clusters.systems.operations import KeepsFiles
 from holdfast.clusters.systems.options import choose, refuse_loopback
 from holdfast.clusters.systems.presets import LEASE_WITH_TOKENS
@@ -96,7 +104,7 @@ class ZooKeeper(KeepsFiles):
         names = [server.name for server in servers]
         (data / "myid").write_text(f"{names.index(node.name) + 1}\n")
         config = data / "zoo.cfg"
-        config.write_text(_config(node, servers, data, int(chosen["tick"])))
+        config.write_text(_config(node, servers, data, int(chosen["tick"]), options))
         argv = (
             "java",
             *JVM,
@@ -107,6 +115,10 @@ class ZooKeeper(KeepsFiles):
             str(config),
         )  # fmt: skip
         return Command(argv=argv, log=place.run_dir / "logs" / node.name / "zookeeper.log")
+
+    def config_problems(self, options: Mapping[str, str]) -> Sequence[str]:
+        """As `Configurable`: a zoo.cfg."""
+        return CONFIG_FILE.problems(options)
 
     def precheck(self) -> str | None:
         """Why this machine cannot start it outside a container; None if it can."""
@@ -151,8 +163,27 @@ async def said(address: str) -> dict[str, str]:
     return {name: value.strip() for name, colon, value in pairs if colon}
 
 
-def _config(node: Node, servers: Sequence[Node], data: Path, tick_ms: int) -> str:
-    """The server's file: a follower without messages for two seconds looks for a leader."""
+CONFIG_FILE = ConfigFile(
+    lines=by_equals,
+    owned={
+        "datadir": FOLDER, "datalogdir": FOLDER,
+        "clientport*": ADDRESS, "secureclientport*": ADDRESS,
+        "server.*": ADDRESS, "dynamicconfigfile": ADDRESS, "standaloneenabled": ADDRESS,
+        "reconfigenabled": ADDRESS, "ssl*": ADDRESS, "admin.*": ADDRESS,
+        "ticktime": chosen_by("tick"), "forcesync": chosen_by("sync"),
+        "minsessiontimeout": chosen_by("tick"),
+        "maxsessiontimeout": "clients ask for sessions of --lease",
+        "4lw.commands.whitelist": "Holdfast asks the servers whether they serve with srvr",
+        "*auth*": CREDENTIALS,
+    },
+)  # fmt: skip
+
+
+def _config(
+    node: Node, servers: Sequence[Node], data: Path, tick_ms: int, options: Mapping[str, str]
+) -> str:
+    """The server's file: a follower without messages for two seconds looks for a leader. What the
+    user's own file says replaces the rest."""
     table = {
         "tickTime": tick_ms,
         "initLimit": max(5, 10_000 // tick_ms),
@@ -168,7 +199,8 @@ def _config(node: Node, servers: Sequence[Node], data: Path, tick_ms: int) -> st
     if len(servers) > 1:
         for n, server in enumerate(servers, 1):
             table[f"server.{n}"] = f"{server.address}:{FOLLOW_PORT}:{ELECTION_PORT}"
-    return "".join(f"{name}={value}\n" for name, value in table.items())
+    own = CONFIG_FILE.values(options)
+    return "".join(f"{name}={value}\n" for name, value in (table | own).items())
 
 
 def _sheet(chosen: Mapping[str, str]) -> dict[str, str]:

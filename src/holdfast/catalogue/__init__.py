@@ -494,8 +494,12 @@ PLAN_CHECKS = (
     "holdfast.planning.server_disks:problems",
     "holdfast.planning.operations:problems",
     "holdfast.planning.server_record:problems",
+    "holdfast.own_servers.config:problems",
+    "holdfast.own_servers.running:problems",
 )
 """Features' functions from a resolved plan to what is wrong with it, one line each."""
+SERVER_COMMANDS = {"running": "holdfast.clusters.systems.relay:command"}
+"""Option of a plan -> what then starts the servers in place of their system."""
 LENSES = (
     "holdfast.lenses.certificates:CERTIFICATES",
     "holdfast.lenses.traces:TRACES",

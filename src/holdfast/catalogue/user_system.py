@@ -17,12 +17,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from holdfast.catalogue import SYSTEMS
+from holdfast.catalogue import SYSTEMS, own_packages
 from holdfast.catalogue.rows import SystemRow
-from holdfast.clusters.libraries import environments
 from holdfast.clusters.libraries.lock_on_servers import OwnLock, lock_of
 from holdfast.clusters.systems.program import command_line
 from holdfast.clusters.systems.program.system import ProgramSystem, checked
+from holdfast.clusters.systems.user_class.system import OwnSystem
 from holdfast.clusters.systems.user_class.virtual_client import refusal
 from holdfast.harness.core import toml
 from holdfast.harness.core.errors import UsageError
@@ -131,30 +131,41 @@ def _execute(module: str, path: Path, *, again: bool) -> None:
         load_file(module, path, again=again)
     except UsageError as error:
         lacking = isinstance(error.__cause__, ModuleNotFoundError)
-        pins = declared_libraries(_bytes(path)) if lacking else ()
-        if not pins:
+        libraries, environment = declared_libraries(_bytes(path)) if lacking else ((), "")
+        if not (libraries or environment):
             raise
-        folder = environments.fetch(pins, tell=_progress, dependencies=True)
-        if str(folder) in sys.path:
+        made = own_packages.found(path.parent, libraries, environment, _progress)
+        new = [folder for folder in made.folders if folder not in sys.path]
+        if not new:
             raise
         # Last, so that what Holdfast itself imports stays what it is.
-        sys.path.append(str(folder))
+        sys.path += new
         load_file(module, path, again=again)
 
 
-def declared_libraries(source: bytes) -> tuple[str, ...]:
-    """The `libraries` of the classes of a Python file, read without executing it; () if there are
-    none, or they are no literals."""
+def packages_of(system: str, made: System) -> own_packages.Packages:
+    """The packages that a user's lock imports, fetched on first use. Raises as `own_packages`."""
+    lock = lock_of(made)
+    environment = lock.environment if isinstance(lock, ProgramSystem | OwnSystem) else ""
+    return own_packages.found(_base(system), lock.libraries, environment, _progress)
+
+
+def declared_libraries(source: bytes) -> tuple[tuple[str, ...], str]:
+    """The `libraries` and the `environment` of the classes of a Python file, read without executing
+    it; none if they are no literals."""
     pins: dict[str, None] = {}
+    environment = ""
     try:
         classes = [one for one in ast.parse(source).body if isinstance(one, ast.ClassDef)]
         for statement in (one for made in classes for one in made.body):
             for name, value in _assigned(statement):
                 if name == "libraries":
                     pins |= dict.fromkeys(map(str, ast.literal_eval(value)))
+                elif name == "environment":
+                    environment = str(ast.literal_eval(value))
     except (SyntaxError, ValueError, TypeError):
-        return ()
-    return tuple(pins)
+        return (), ""
+    return tuple(pins), environment
 
 
 def _assigned(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
@@ -282,8 +293,12 @@ def program_options(
         target.parent.mkdir(parents=True, exist_ok=True)
         copy = shutil.copytree if (base / name).is_dir() else shutil.copy2
         copy(base / name, target)
-    listed = json.dumps(list(made.listed()))
-    return {"argv": json.dumps(argv), "folder": str(folder), "abilities": listed}
+    imports = packages_of(system, made)
+    if imports.modules is not None:
+        # Node looks for packages beside its program.
+        (folder / imports.modules.name).symlink_to(imports.modules)
+    listed = {"abilities": json.dumps(list(made.listed())), "path": ":".join(imports.folders)}
+    return {"argv": json.dumps(argv), "folder": str(folder), **listed}
 
 
 def fingerprint(systems: Iterable[str]) -> str:

@@ -31,6 +31,7 @@ from holdfast.harness.core.errors import UsageError
 from holdfast.harness.plans.manifest import Origin
 from holdfast.harness.plans.plan import OWN, Plan, to_toml
 from holdfast.harness.verdicts.judged import to_table
+from holdfast.own_servers import config, running
 from holdfast.planning import own_code, plan_options, prepare
 from holdfast.planning.lazy_holders import with_lazy_holders
 
@@ -129,6 +130,17 @@ IS_PYTHON = re.compile(r".+\.py:\w+")
     help="Fail if this property is violated or not tested, promised or not; repeatable.",
     shell_complete=name_of("checkers"),
 )
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    help="Your own configuration file of the servers: redis.conf, zoo.cfg, postgresql.conf, YAML of"
+    " etcd.",
+)
+@click.option(
+    "--servers",
+    metavar="HOST:PORT,...",
+    help="Servers that already run, in place of new ones: only faults of clients.",
+)
 @click.option("--library", help="Client library to test, unmodified: redis==4.5.1, npm:redlock@5.")
 @click.option("--mutant", help="Plant this bug in the service.", shell_complete=name_of("mutants"))
 @click.option(
@@ -176,8 +188,7 @@ def command(
     for name in ("library", "mutant", "rate", "workers"):
         if given[name] is not None:
             plan = replace(plan, options={**plan.options, name: str(given[name])})
-    if given["client"] is not None:
-        plan = _with_client(plan, given["client"])
+    plan = _with_own(plan, given["client"], given["config"], given["servers"])
     if plan.seed < 0:
         plan = replace(plan, seed=secrets.randbelow(1 << 31))
     if dry_run and plan_file is not None:
@@ -211,6 +222,15 @@ def named_run(name: str) -> str:
     if len(name) > MOST_NAME or not name.isprintable():
         raise UsageError(f"--name: expected one line of at most {MOST_NAME} printable characters")
     return name.strip()
+
+
+def _with_own(plan: Plan, client: str | None, file: Path | None, servers: str | None) -> Plan:
+    """The plan with what is the user's own: a client, the servers' configuration, servers."""
+    if file is not None:
+        plan = config.with_config(plan, file)
+    if servers is not None:
+        plan = running.with_servers(plan, servers)
+    return plan if client is None else _with_client(plan, client)
 
 
 def _with_client(plan: Plan, client: str) -> Plan:

@@ -16,7 +16,6 @@ from typing import Any
 
 import holdfast
 from holdfast.catalogue import user_system
-from holdfast.clusters.libraries import environments
 from holdfast.clusters.libraries.lock_on_servers import lock_of
 from holdfast.clusters.systems.program import command_line
 from holdfast.clusters.systems.program.system import ProgramSystem
@@ -53,8 +52,7 @@ def tried(system: str, servers: str | None) -> list[str]:
     with tempfile.TemporaryDirectory(prefix="holdfast-") as scratch, ExitStack() as running:
         folder = Path(scratch)
         paths = [str(Path(holdfast.__file__).parent.parent)]
-        if made.libraries:
-            paths.append(str(environments.fetch(made.libraries, dependencies=True)))
+        paths += user_system.packages_of(system, made).folders
         if path.suffix == ".py":
             module = module_of(path)
             (folder / f"{module}.py").write_bytes(path.read_bytes())
@@ -71,7 +69,8 @@ def tried(system: str, servers: str | None) -> list[str]:
         able = lock.listed() if isinstance(lock, ProgramSystem | OwnSystem) else ()
         if isinstance(lock, ProgramSystem):
             argv = _program(given, nodes)
-            return client_conformance.tried_argv(argv, {}, abilities=able)
+            imports = {"PYTHONPATH": given["path"]} if given["path"] else {}
+            return client_conformance.tried_argv(argv, imports, abilities=able)
         name = f"{module_of(path)}.{lock_and_servers(system)[0].rpartition(':')[2]}"
         places = ",".join(f"{node.name}={node.address}" for node in nodes)
         argv = (sys.executable, "-S", "-P", "-m", SPOKEN, name, places, json.dumps({}))

@@ -39,7 +39,8 @@ def precheck(manifest: Manifest) -> None:
     """EnvironmentFailed with the reason, if this machine cannot execute the run."""
     backend = catalogue.BACKENDS[manifest.plan.backend]
     reason = load(backend.precheck)()
-    if reason is None and backend.programs_here:
+    starts = not manifest.entries.server_command
+    if reason is None and backend.programs_here and starts:
         system = load(manifest.entries.system)
         reason = system.precheck() if isinstance(system, Prechecked) else None
     if reason is None and manifest.options.disk_bytes:

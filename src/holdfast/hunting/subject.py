@@ -178,7 +178,7 @@ def _variants(system: str, row: LibraryRow | ProgramRow) -> list[Variant]:
     if isinstance(row, LibraryRow):
         axes = {"api": tuple(row.adapters), "way": row.ways, "expire": row.leases}
     else:
-        axes = {"api": row.apis, "tokens": row.tokens}
+        axes = {"api": row.hunted, "tokens": row.tokens}
     axes["renew"] = row.renewals
     elects = isinstance(row, LibraryRow) and row.elects
     found = []

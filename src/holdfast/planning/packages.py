@@ -69,14 +69,12 @@ def _of_client(found: Prepared) -> Fetched:
     if isinstance(system, Installs):
         installed, versions = system.install(_tell)
         return Fetched([str(installed)], list(versions))
+    if user_system.file_of(found.plan.system) is not None:
+        own = user_system.packages_of(found.plan.system, system)
+        return Fetched(own.folders, own.versions)
     if not pins:
         return Fetched([], [])
-    folder = environments.fetch(
-        pins,
-        packaged.built if packaged else (),
-        _tell,
-        dependencies=user_system.file_of(found.plan.system) is not None,
-    )
+    folder = environments.fetch(pins, packaged.built if packaged else (), _tell)
     why = environments.unusable(folder, packaged.adapter) if packaged else ""
     if why:
         usual = LIBRARIES[pins[0].partition("==")[0]].version

@@ -19,7 +19,7 @@ from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import Installs
 from holdfast.harness.core.user_imports import site_folders
 from holdfast.harness.plans.manifest import OWN, Entries, Manifest, Options, Origin, to_table
-from holdfast.harness.plans.plan import to_toml
+from holdfast.harness.plans.plan import Plan, to_toml
 from holdfast.harness.recording import full_disk
 from holdfast.harness.runs import directory
 from holdfast.harness.runs.directory import RunDir
@@ -126,23 +126,36 @@ def manifest(
         pins=pins,
         libraries=folders,
         site=site_folders() if own_code.installed(plan) and clients_here(plan) else (),
-        entries=Entries(
-            system=found.entry,
-            backend=found.backend.entry,
-            workload=found.workload.client,
-            probe=catalogue.PROBE,
-            resource_main=catalogue.RESOURCE_MAIN,
-            simulated=found.row.simulated,
-            resource_store=catalogue.RESOURCE_STORE,
-            resource_server=catalogue.RESOURCE_SERVER,
-            resource_client=catalogue.RESOURCE_CLIENT,
-            resource_port=load(f"{catalogue.RESOURCE_MAIN}:PORT"),
-            nemeses={
-                name: catalogue.NEMESES[name].entry
-                for name in dict.fromkeys(fault.do for fault in plan.faults)
-            },
-        ),
+        entries=_entries(found),
     )
+
+
+def _entries(found: Prepared) -> Entries:
+    """What the processes of a run load."""
+    plan = found.plan
+    return Entries(
+        system=found.entry,
+        backend=found.backend.entry,
+        workload=found.workload.client,
+        probe=catalogue.PROBE,
+        resource_main=catalogue.RESOURCE_MAIN,
+        simulated=found.row.simulated,
+        server_command=server_command(plan),
+        resource_store=catalogue.RESOURCE_STORE,
+        resource_server=catalogue.RESOURCE_SERVER,
+        resource_client=catalogue.RESOURCE_CLIENT,
+        resource_port=load(f"{catalogue.RESOURCE_MAIN}:PORT"),
+        nemeses={
+            name: catalogue.NEMESES[name].entry
+            for name in dict.fromkeys(fault.do for fault in plan.faults)
+        },
+    )
+
+
+def server_command(plan: Plan) -> str:
+    """What starts the servers in place of their system; "" for the system itself."""
+    commands = catalogue.SERVER_COMMANDS
+    return next((entry for name, entry in commands.items() if name in plan.options), "")
 
 
 def asks(found: Prepared) -> list[str]:

@@ -18,4 +18,5 @@ SYSTEM = PostgresSystem(
         "transaction": "pg_advisory_xact_lock in a transaction that stays open, or its try",
     },
     in_tx=("transaction",),
+    able=("shared",),
 )
