@@ -6,6 +6,7 @@ its token is out of order, or both held at once. Neither explanation may excuse 
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -85,3 +86,20 @@ def test_a_token_that_is_drawn_late_is_a_violation_that_names_both(
     assert "its token is out of order, or both held at once" in text
     assert "broke its promise of token order" in text
     assert holdfast(capsys, "verify", ".holdfast/runs/latest").code == 0
+    undecided(capsys, Path(".holdfast/runs/latest"))
+
+
+def undecided(capsys: pytest.CaptureFixture[str], run: Path) -> None:
+    """The same recording of a lock that promises one of the two: exit code 3, and the first
+    sentence names both."""
+    manifest = json.loads((run / "manifest.json").read_text())
+    del manifest["promises"]["keeps"]["token-order"]
+    (run / "manifest.json").write_text(json.dumps(manifest))
+    said = holdfast(capsys, "check", str(run), "--json")
+    assert said.code == 3, said.out + said.err
+    judged = {row["property"]: row for row in json.loads(said.out)["verdicts"]}
+    (sentence,) = judged["mutual-exclusion"]["either"]
+    assert "out of order, or two held it at once" in sentence
+    assert "either" not in judged["deadlock-freedom"]
+    said = holdfast(capsys, "check", str(run))
+    assert " ".join(said.out.split()).startswith(f"UNKNOWN: {sentence}."), said.out

@@ -113,7 +113,7 @@ def of_run(path: Path, *, states: bool = False) -> Execution:
     seed_search.warm()
     with Progress("execute again", "s of the run", plan.time_ns / SECOND) as far:
         far.update(0.0)
-        done = execute(plan, states=states, tell=lambda t_ns: far.update(t_ns / SECOND))
+        done = execute(plan, states=states, tell=_since_the_first(far))
     run = plan_source.run_of(path)
     if run is not None:
         version = run.read_manifest().version
@@ -124,6 +124,19 @@ def of_run(path: Path, *, states: bool = False) -> Execution:
                 f"{path}: its plan gives another history than the one recorded{how}; {differs}"
             )
     return done
+
+
+def _since_the_first(far: Progress) -> Callable[[int], None]:
+    """What shows the time that a run has reached, from its first time on: its clock does not begin
+    at 0."""
+    begun_ns = -1
+
+    def tell(t_ns: int) -> None:
+        nonlocal begun_ns
+        begun_ns = t_ns if begun_ns < 0 else begun_ns
+        far.update((t_ns - begun_ns) / SECOND)
+
+    return tell
 
 
 def without_fault(plan: Plan, number: int) -> Plan:
