@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 from statistics import median
 
-from holdfast.engine.campaign_progress import carry_out
-from holdfast.engine.campaign_runner import Task, work
+from holdfast.campaigns.progress import carry_out
+from holdfast.campaigns.runner import Task, work
 from holdfast.harness.campaigns.spec import read
 from holdfast.interpreter import build
 from holdfast.planning import prepare

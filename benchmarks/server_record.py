@@ -105,7 +105,7 @@ def _role(place: Path, words: Sequence[str], folder: str) -> str:
     at = os.readlink(place / "cwd") if program in PROGRAMS else ""
     if not any(word.startswith(folder) for word in (*words, at)):
         return ""
-    if "holdfast.harness.driver.run" in words:
+    if "holdfast.harness.driver.process" in words:
         return "driver"
     return "server" if program in PROGRAMS else ""
 

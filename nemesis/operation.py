@@ -20,6 +20,8 @@ OF_OPERATORS = tuple(
     f"holdfast.nemesis.agent.{half}" for half in ("signals:KILL", "signals:PAUSE", "cuts:CUT")
 )
 """The halves in the fault agent that the driver uses for an operator's work."""
+OPERATOR = "holdfast.harness.driver.operations:Operator"
+"""What carries it out in the driver."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,6 +42,7 @@ class OnService:
     known: Mapping[str, Callable[[str], object]] = field(default_factory=dict)
     leases: float = 1.5
     agent: Sequence[str] = OF_OPERATORS
+    operator: str = OPERATOR
 
     def draw(self, rng: random.Random, options: Mapping[str, str], span_ns: int) -> Sequence[Fault]:
         """Faults for a run of `span_ns`. Errors: UsageError."""

@@ -19,6 +19,7 @@ from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.fault_traits import PATTERNS, Traits
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import Fault, Nemesis, Request, View
+from holdfast.nemesis.operation import OPERATOR
 from holdfast.nemesis.targets import Unresolved
 
 KINDS, AGENT = "holdfast.nemesis.kinds", "holdfast.nemesis.agent"
@@ -86,6 +87,11 @@ class UserNemesis:
         built_in = (one.name for one in pkgutil.iter_modules(kinds.__path__))
         made: Iterator[Nemesis] = (load(f"{KINDS}.{name}:NEMESIS") for name in built_in)
         return list(dict.fromkeys([*self._halves, *(half for one in made for half in one.agent)]))
+
+    @property
+    def operator(self) -> str:
+        """What carries out the operations that its traits declare."""
+        return OPERATOR if self.traits.operates else ""
 
     def draw(self, rng: random.Random, options: Mapping[str, str], span_ns: int) -> Sequence[Fault]:
         """Faults for a run of `span_ns`. Errors: UsageError."""

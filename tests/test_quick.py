@@ -27,7 +27,7 @@ def test_a_test_is_as_near_as_its_imports_say() -> None:
     ("changed", "breaks"),
     [
         ("nemesis/kinds/pause.py", "tests/nemesis/test_draw.py"),
-        ("reports/run/finding_kinds.toml", "tests/reports/test_story.py"),
+        ("harness/verdicts/finding_kinds.toml", "tests/reports/test_story.py"),
         ("tests/checkers/conftest.py", "tests/checkers/test_ownership.py"),
         ("tests/checkers/test_ownership.py", "tests/checkers/test_ownership.py"),
         ("tests/checkers/shorthand.py", "tests/checkers/test_siblings.py"),

@@ -7,38 +7,9 @@ Findings of the other kinds and rules are proved by rows that are present: no lo
 from __future__ import annotations
 
 from holdfast.harness.core.verdict import Finding
+from holdfast.harness.verdicts.finding_kinds import KINDS as EVERY_KIND
 
-KINDS = frozenset(
-    {
-        # A hold by its lease: its release may be lost.
-        "broken-lease",
-        "early-grant",
-        "multi-lock-deadlock",
-        "lost-without-notice",
-        # A hold that nothing but a release ends.
-        "double-holder",
-        # The end of a hold: a renewal may be lost, or an entry of the same owner.
-        "expired-owner-write",
-        "write-after-notice",
-        # An acquire of the same owner in between, or a notice.
-        "silent-reacquire",
-        # That no client could hold a lock, or was in the way.
-        "deadlock",
-        "livelock",
-        "orphan",
-        "spurious-refusal",
-        # A place in the queue: who overtook may have re-entered a lock that it held all along.
-        "overtaken",
-        "starved",
-        "beyond-queue",
-        # A response, a notice, or a job of which the log has nothing.
-        "hung-request",
-        "late-grant-notice",
-        "wrong-reason",
-        "false-entries",
-        "job-never-done",
-    }
-)
+KINDS = frozenset(name for name, kind in EVERY_KIND.items() if kind.lost_row)
 RULES = frozenset(
     {
         # The other's release may be lost.

@@ -100,12 +100,12 @@ def _sides(case: Case, window: Window, servers: int) -> list[Side]:
     clients = {node: process for process, node in case.nodes.items()}
     if "resource" in deaf or not clients.keys() & set(deaf):
         return []
-    found = table(case)
-    real = found.op != Op.PROBE
-    meets = real & (found.inv <= window.to_ns) & (found.ret >= window.from_ns)
-    within = real & found.ok & (found.ret >= window.from_ns) & (found.ret <= window.to_ns)
-    anew = within & (found.inv >= window.from_ns)
-    working = set(np.unique(found.process[real]).tolist())
+    attempts = table(case)
+    real = attempts.op != Op.PROBE
+    meets = real & (attempts.inv <= window.to_ns) & (attempts.ret >= window.from_ns)
+    within = real & attempts.ok & (attempts.ret >= window.from_ns) & (attempts.ret <= window.to_ns)
+    anew = within & (attempts.inv >= window.from_ns)
+    working = set(np.unique(attempts.process[real]).tolist())
     reach: dict[int, list[int]] = {}
     for node, process in clients.items():
         if process not in working:
@@ -113,7 +113,7 @@ def _sides(case: Case, window: Window, servers: int) -> list[Side]:
         reach.setdefault(max(servers - deaf.count(node), 0), []).append(process)
     sides = []
     for n, processes in sorted(reach.items(), reverse=True):
-        mine = np.isin(found.process, processes)
+        mine = np.isin(attempts.process, processes)
         sides.append(
             Side(
                 servers=n,
@@ -128,18 +128,18 @@ def _sides(case: Case, window: Window, servers: int) -> list[Side]:
 
 def waits(case: Case) -> Waits:
     """Requests to the lock service, and waits that clients were notified of."""
-    found = table(case)
+    attempts = table(case)
     requests = len(
         rows_of(
             case, *ASKS, Op.HEARTBEAT, Op.HOLDER, Op.PLACE, Op.LENGTH, Op.CHECK, Op.FORCE_UNLOCK
         )
     )
     told = len(rows_of(case, Op.WAITING))
-    grants = int(found.ok.sum())
+    grants = int(attempts.ok.sum())
     releases = rows_of(case, Op.RELEASE)
     freed = int((column(case, "status")[releases] == Status.OK).sum())
     return Waits(
-        clients=len(np.unique(found.process[found.op != Op.PROBE])),
+        clients=len(np.unique(attempts.process[attempts.op != Op.PROBE])),
         requests=requests,
         requests_per_grant=round(requests / grants, 3) if grants else None,
         told=told,

@@ -12,7 +12,7 @@ from holdfast.harness.core.operations import Op
 
 def crowding(case: Case) -> dict[str, object]:
     """{grants, latency_ns} of the granted acquires, a distribution; and the entries of `waits`."""
-    found = table(case)
-    granted = found.ok & (found.op != Op.PROBE)
-    latency = dist(found.ret[granted] - found.inv[granted])
+    attempts = table(case)
+    granted = attempts.ok & (attempts.op != Op.PROBE)
+    latency = dist(attempts.ret[granted] - attempts.inv[granted])
     return {"grants": int(granted.sum()), "latency_ns": plain(latency), **plain(waits(case))}

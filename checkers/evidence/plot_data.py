@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.checkers.evidence.summary import renewal_margins
+from holdfast.checkers.evidence.renewals import renewal_margins
 from holdfast.checkers.holds.attempt_table import Table, table
 from holdfast.checkers.holds.derive import ENDS
 from holdfast.checkers.holds.history_index import Bools, Indices

@@ -22,23 +22,28 @@ def token_log(case: Case) -> Tokens:
     calls overlapped are in the order of their tokens, because a return may be late. The log has at
     most 200 rows, evenly spaced, with both sides of the steps down.
     """
-    found = table(case)
-    kept = [entries[_with_token(found, entries)] for entries in found.by_family().values()]
-    timed = [_in_order(found, entries) for entries in kept]
+    attempts = table(case)
+    kept = [entries[_with_token(attempts, entries)] for entries in attempts.by_family().values()]
+    timed = [_in_order(attempts, entries) for entries in kept]
     which = np.concatenate([at for _, at in timed]) if timed else np.zeros(0, np.intp)
     t_ns = np.concatenate([times for times, _ in timed]) if timed else np.zeros(0, np.int64)
     order = np.argsort(t_ns, kind="stable")
     t_ns, which = t_ns[order], which[order]
-    falls = _falls(found.key[which], found.token[which])
+    falls = _falls(attempts.key[which], attempts.token[which])
     shown = _thinned(len(which), falls)
-    tokens, strings = found.token[which], case.history.strings
+    tokens, strings = attempts.token[which], case.history.strings
     return Tokens(
         grants=len(which),
         first=int(tokens[0]) if len(which) else None,
         last=int(tokens[-1]) if len(which) else None,
         steps_down=len(falls),
         log=tuple(
-            (int(t_ns[n]), strings[found.key[at]], int(found.token[at]), int(found.process[at]))
+            (
+                int(t_ns[n]),
+                strings[attempts.key[at]],
+                int(attempts.token[at]),
+                int(attempts.process[at]),
+            )
             for n, at in zip(shown, which[shown].tolist(), strict=True)
         ),
     )

@@ -127,11 +127,11 @@ def stale_refused(case: Case) -> Indices:
 
 def _behind(case: Case, rows: Indices) -> Bools:
     """Which of these rows of the log come after the admission of an attempt that is newer."""
-    found, taken = table(case), accepted(case)
+    attempts, taken = table(case), accepted(case)
     log = resource_log.log(case).rows
     place = np.empty(len(case.history.rows), np.intp)
     place[log] = np.arange(len(log))
-    entry, key = found.of_rows(rows), column(case, "key")[rows]
+    entry, key = attempts.of_rows(rows), column(case, "key")[rows]
     stale = np.zeros(len(rows), bool)
     for one in np.unique(key).tolist():
         mine = np.flatnonzero(taken.key == one)
@@ -148,28 +148,28 @@ def _behind(case: Case, rows: Indices) -> Bools:
 def _suspects(case: Case, admitted: Ints, asked: Ints, upto: Indices) -> list[tuple[int, int]]:
     """Each of the asked, and how many were admitted before it, that any of those may have overtaken
     by its time or token: a running maximum tells of most that none has."""
-    found = table(case)
-    of_owner = found.ok[admitted]
+    attempts = table(case)
+    of_owner = attempts.ok[admitted]
     # Calls 1 5 3 have the latest ones 1 5 5; -1 stands for nothing admitted.
-    inv = np.where(of_owner, found.inv[admitted], -1)
-    token = np.where(of_owner, found.token[admitted], NO_TOKEN)
+    inv = np.where(of_owner, attempts.inv[admitted], -1)
+    token = np.where(of_owner, attempts.token[admitted], NO_TOKEN)
     latest = np.maximum.accumulate(np.concatenate(([-1], inv)))
     largest = np.maximum.accumulate(np.concatenate(([NO_TOKEN], token)))
-    may = latest[upto] >= found.ret[asked] + case.error_ns
-    if len(asked) and ordered(case, int(found.key[asked[0]])):
-        may |= largest[upto] > found.token[asked]
-    may &= found.ok[asked]
+    may = latest[upto] >= attempts.ret[asked] + case.error_ns
+    if len(asked) and ordered(case, int(attempts.key[asked[0]])):
+        may |= largest[upto] > attempts.token[asked]
+    may &= attempts.ok[asked]
     return list(zip(np.flatnonzero(may).tolist(), upto[may].tolist(), strict=True))
 
 
 def _newest(case: Case, admitted: Ints, entry: int) -> bool:
     """Whether one of these attempts is newer than another; the latest ones are tried first."""
-    found, (a,) = table(case), table(case).pick([entry])
-    at = admitted[found.ok[admitted]]
-    may = found.inv[at] >= a.ret_ns + case.error_ns
+    attempts, (a,) = table(case), table(case).pick([entry])
+    at = admitted[attempts.ok[admitted]]
+    may = attempts.inv[at] >= a.ret_ns + case.error_ns
     if ordered(case, a.key):
-        may |= (found.token[at] > a.token) & (a.inv_ns < found.ret[at] + case.error_ns)
-    others = np.unique(at[may & (found.process[at] != a.process)])[::-1]
+        may |= (attempts.token[at] > a.token) & (a.inv_ns < attempts.ret[at] + case.error_ns)
+    others = np.unique(at[may & (attempts.process[at] != a.process)])[::-1]
     return any(conflict(a, b) and newer(case, b, a) for b in _each(case, others))
 
 
@@ -182,17 +182,17 @@ def _each(case: Case, entries: Ints) -> Iterator[Attempt]:
 def _overtaken(case: Case, entry: Ints, key: Ints) -> Bools:
     """Whether any attempt admitted before, of the same key, was requested after this one's grant,
     or has a larger token."""
-    found = table(case)
+    attempts = table(case)
     late = np.zeros(len(entry), bool)
     for one in np.unique(key).tolist():
         places = np.flatnonzero(key == one)
         mine = entry[places]
-        inv = np.where(found.ok, found.inv, -1)[mine]
-        token = np.where(found.ok, found.token, NO_TOKEN)[mine]
+        inv = np.where(attempts.ok, attempts.inv, -1)[mine]
+        token = np.where(attempts.ok, attempts.token, NO_TOKEN)[mine]
         # Running maxima over what was admitted before each request: calls 1 5 3 with returns 2 6 4:
         # latest call before the third is 5 >= 4, so the third may be overtaken.
         latest, largest = np.maximum.accumulate(inv)[:-1], np.maximum.accumulate(token)[:-1]
-        after = latest >= found.ret[mine][1:] + case.error_ns
+        after = latest >= attempts.ret[mine][1:] + case.error_ns
         if ordered(case, one):
             after |= largest > token[1:]
         late[places[1:]] = after

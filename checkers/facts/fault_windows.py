@@ -65,9 +65,9 @@ def held_at_bite(case: Case, window: Window) -> bool:
     if window.target != "holder":
         return True
     nodes = {window.holder} if window.holder else set(window.nodes)
-    found = table(case)
-    held = found.certain & (found.ret <= window.from_ns) & (window.from_ns <= found.end)
-    return any(case.nodes.get(process, "") in nodes for process in found.process[held].tolist())
+    attempts = table(case)
+    held = attempts.certain & (attempts.ret <= window.from_ns) & (window.from_ns <= attempts.end)
+    return any(case.nodes.get(process, "") in nodes for process in attempts.process[held].tolist())
 
 
 class _Work:
@@ -130,23 +130,23 @@ def _can_grant(case: Case, window: Window) -> bool:
     """
     if not _quorum_left(case, window) or window.target == "clients":
         return False
-    found = table(case)
-    held = found.certain & (found.ret <= window.from_ns) & (found.end >= window.to_ns)
+    attempts = table(case)
+    held = attempts.certain & (attempts.ret <= window.from_ns) & (attempts.end >= window.to_ns)
     if case.promises.bound in ("lease", "session"):
         lasts_ns = longest(case.promises.lasting_ns(case.lease_ns), case.promises)
         if window.to_ns - window.from_ns <= lasts_ns:
-            begun = (found.ok & (found.ret <= window.from_ns)) | (
-                found.unknown & (found.inv <= window.from_ns)
+            begun = (attempts.ok & (attempts.ret <= window.from_ns)) | (
+                attempts.unknown & (attempts.inv <= window.from_ns)
             )
-            held |= begun & (found.over >= window.from_ns)
+            held |= begun & (attempts.over >= window.from_ns)
         else:
             held &= False
-            return len(np.unique(found.key[held])) < len(found.by_lock())
+            return len(np.unique(attempts.key[held])) < len(attempts.by_lock())
         # Within a lease a free lock had to be granted only if a client was already waiting for it:
         # of two locks one may be free for 200 ms because no client requests it.
-        wanted = (found.inv <= window.from_ns) & (found.ret > window.from_ns)
-        return bool(np.setdiff1d(found.key[wanted], found.key[held]).size)
-    return len(np.unique(found.key[held])) < len(found.by_lock())
+        wanted = (attempts.inv <= window.from_ns) & (attempts.ret > window.from_ns)
+        return bool(np.setdiff1d(attempts.key[wanted], attempts.key[held]).size)
+    return len(np.unique(attempts.key[held])) < len(attempts.by_lock())
 
 
 def _quorum_left(case: Case, window: Window) -> bool:

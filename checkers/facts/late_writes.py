@@ -61,13 +61,13 @@ def late_writes(case: Case) -> Sequence[Late]:
 def _inside_again(case: Case, a: Attempt, t_ns: int) -> bool:
     """Whether its owner may have held the lock at t_ns by another attempt: one that re-entered it,
     or that shares what was its own before."""
-    found = table(case)
-    if not sharing(case)[found.of_id([a.id])[0]]:
+    attempts = table(case)
+    if not sharing(case)[attempts.of_id([a.id])[0]]:
         return False
-    group = found.beside(a.key)
-    mine = group[(found.process[group] == a.process) & (found.id[group] != a.id)]
-    called = mine[(found.inv[mine] <= t_ns) & (found.over[mine] >= 0)]
-    return any(t_ns <= _over_ns(case, other) + case.error_ns for other in found.pick(called))
+    group = attempts.beside(a.key)
+    mine = group[(attempts.process[group] == a.process) & (attempts.id[group] != a.id)]
+    called = mine[(attempts.inv[mine] <= t_ns) & (attempts.over[mine] >= 0)]
+    return any(t_ns <= _over_ns(case, other) + case.error_ns for other in attempts.pick(called))
 
 
 def _over_ns(case: Case, a: Attempt) -> int:

@@ -22,31 +22,31 @@ EXPONENT, FRACTION = 11, (1 << 11) - 1
 
 def acquire_split(case: Case) -> Split | None:
     """The breakdown of the granted acquires; None if the service reported its times for none."""
-    found = table(case)
-    spent = column(case, "spent")[found.row].astype(np.int64)
-    entries = np.flatnonzero(found.ok & (spent > 0) & (found.op != Op.PROBE))
+    attempts = table(case)
+    spent = column(case, "spent")[attempts.row].astype(np.int64)
+    entries = np.flatnonzero(attempts.ok & (spent > 0) & (attempts.op != Op.PROBE))
     if not len(entries):
         return None
     coordination = span_ns(spent[entries] & SAID)
     commit = span_ns(spent[entries] >> 16)
     told = _first_told(case)[entries]
     queued = told >= 0
-    answered = np.where(queued, told, found.ret[entries])
-    way = np.maximum(0, answered - found.inv[entries] - coordination - commit)
+    answered = np.where(queued, told, attempts.ret[entries])
+    way = np.maximum(0, answered - attempts.inv[entries] - coordination - commit)
     read = _read_ns(case)[entries]
     apart = read >= 0
-    request = np.clip(read - found.inv[entries], 0, way)[apart]
+    request = np.clip(read - attempts.inv[entries], 0, way)[apart]
     return Split(
         said=len(entries),
         queued=int(queued.sum()),
         apart=int(apart.sum()),
-        whole_ns=dist(found.ret[entries] - found.inv[entries]),
+        whole_ns=dist(attempts.ret[entries] - attempts.inv[entries]),
         way_ns=dist(way),
         request_ns=dist(request),
         reply_ns=dist(way[apart] - request),
         coordination_ns=dist(coordination),
         commit_ns=dist(commit),
-        wait_ns=dist((found.ret[entries] - answered)[queued]),
+        wait_ns=dist((attempts.ret[entries] - answered)[queued]),
         sentence=(
             "T_req ends when the service read the request, by the clock of the host that both share"
             if apart.any()
@@ -61,21 +61,21 @@ def _read_ns(case: Case) -> Ints:
 
     A service on another host reports it by its own clock.
     """
-    found = table(case)
-    read = np.full(len(found), -1)
+    attempts = table(case)
+    read = np.full(len(attempts), -1)
     rows = rows_of(case, Op.ARRIVED)
     if len(rows) and not case.error_ns:
-        entry = found.of_rows(rows)
+        entry = attempts.of_rows(rows)
         read[entry[entry >= 0]] = column(case, "res")[rows][entry >= 0]
     return read
 
 
 def _first_told(case: Case) -> Ints:
     """Per attempt the time of the first response that it waits, -1: never."""
-    found = table(case)
+    attempts = table(case)
     rows = rows_of(case, Op.WAITING)
-    entry = found.of_rows(rows)
-    first = np.full(len(found), np.iinfo(np.int64).max)
+    entry = attempts.of_rows(rows)
+    first = np.full(len(attempts), np.iinfo(np.int64).max)
     known = entry >= 0
     np.minimum.at(first, entry[known], column(case, "t_inv")[rows][known])
     return np.where(first == np.iinfo(np.int64).max, -1, first)

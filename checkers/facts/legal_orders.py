@@ -45,24 +45,24 @@ def ordered(
 
 def of_grants(case: Case) -> Order:
     """An order of grants without overlapping holds or too many permits; one per hierarchy."""
-    found, far, every = table(case), reaches(case) - slack(case), []
-    for key, entries in found.by_family().items():
-        known = entries[found.known[entries] < INF]
-        known = known[np.argsort(found.known[known], kind="stable")]
+    attempts, far, every = table(case), reaches(case) - slack(case), []
+    for key, entries in attempts.by_family().items():
+        known = entries[attempts.known[entries] < INF]
+        known = known[np.argsort(attempts.known[known], kind="stable")]
         if not len(known):
             continue
         tree = paths(case).get(key)
         name = case.history.strings[key] if tree is None else root(case, tree)
-        permits = found.mode[known] == Mode.PERMITS
-        if permits.any() and (found.mode[known] == Mode.SHARED).any():
+        permits = attempts.mode[known] == Mode.PERMITS
+        if permits.any() and (attempts.mode[known] == Mode.SHARED).any():
             return None
         until = far[known]
-        held = known[until > found.known[known]]
+        held = known[until > attempts.known[known]]
         amid = _amid_permits if permits.any() else _amid_holds
         when = amid(case, known, held, far)
         if when is None:
             return None
-        order = known[np.lexsort((until > found.known[known], when))]
+        order = known[np.lexsort((until > attempts.known[known], when))]
         if permits.any() and not _admits(case, order, far):
             return None
         every.append((name, order, bool(permits.any())))
@@ -77,9 +77,9 @@ def _amid_holds(case: Case, known: Indices, held: Indices, far: Ints) -> Ints | 
     those holds that it would overlap. Readers at [0, 9] and [5, 15], a writer that returned at 7:
     it is placed at 0, where the first of them begins. None beyond MOST_STEPS."""
     steps = 0
-    found, trees = table(case), paths(case)
-    when = found.known[known].copy()
-    begun, over = found.known[held], far[held]
+    attempts, trees = table(case), paths(case)
+    when = attempts.known[known].copy()
+    begun, over = attempts.known[held], far[held]
     # The latest end of all holds up to a place shows where to stop looking back. Holds known at 0
     # 5, until 9 7: a grant at 6 lies inside, because of the first.
     reached = np.maximum.accumulate(over) if len(over) else over
@@ -93,7 +93,7 @@ def _amid_holds(case: Case, known: Indices, held: Indices, far: Ints) -> Ints | 
             met, before_ns = False, t_ns
             at = int(np.searchsorted(begun, t_ns)) - 1
             while at >= 0 and reached[at] > before_ns:
-                if over[at] > before_ns and _excludes(found, trees, mine, int(held[at])):
+                if over[at] > before_ns and _excludes(attempts, trees, mine, int(held[at])):
                     met, t_ns = True, min(t_ns, int(begun[at]))
                 at, steps = at - 1, steps + 1
             if steps > MOST_STEPS:
@@ -113,11 +113,11 @@ def _excludes(found: Table, trees: Mapping[int, str], a: int, b: int) -> bool:
 def _amid_permits(case: Case, known: Indices, held: Indices, far: Ints) -> Ints | None:
     """The same for a semaphore: before the last hold that leaves too few permits."""
     steps = 0
-    found = table(case)
-    when = found.known[known].copy()
+    attempts = table(case)
+    when = attempts.known[known].copy()
     limit, permits = _permits(case, known)
-    begun, over, taken = found.known[held], far[held], permits[held]
-    least = np.maximum(found.inv, far)[known]
+    begun, over, taken = attempts.known[held], far[held], permits[held]
+    least = np.maximum(attempts.inv, far)[known]
     for n in np.flatnonzero(far[known] <= when).tolist():
         low, high = np.searchsorted(begun, (least[n], when[n]))
         for t_ns in (int(when[n]), *begun[low:high][::-1].tolist()):
@@ -135,25 +135,25 @@ def _amid_permits(case: Case, known: Indices, held: Indices, far: Ints) -> Ints 
 def _permits(case: Case, entries: Indices) -> tuple[int, Ints]:
     """The smallest number of permits reported for a semaphore, and the number that each entry of
     the table takes. A probe takes all."""
-    found, terms = table(case), column(case, "op")[table(case).row]
-    several = found.mode[entries] == Mode.PERMITS
+    attempts, terms = table(case), column(case, "op")[table(case).row]
+    several = attempts.mode[entries] == Mode.PERMITS
     limit = int((terms[entries[several]] >> 8 & LOW_16).min())
-    return limit, np.where(found.mode == Mode.PERMITS, terms >> 24, limit)
+    return limit, np.where(attempts.mode == Mode.PERMITS, terms >> 24, limit)
 
 
 def _admits(case: Case, order: Indices, far: Ints) -> bool:
     """Whether the permits are free for each in this order, at some time up to its return."""
-    found = table(case)
+    attempts = table(case)
     limit, taken = _permits(case, order)
     held: list[tuple[int, int]] = []
     now_ns, free = 0, limit
     for n in order.tolist():
         permits = int(taken[n])
-        now_ns = max(now_ns, int(found.inv[n]))
+        now_ns = max(now_ns, int(attempts.inv[n]))
         while held and (held[0][0] <= now_ns or free < permits):
             over_ns, given = heappop(held)
             now_ns, free = max(now_ns, over_ns), free + given
-        if now_ns > found.known[n] or free < permits:
+        if now_ns > attempts.known[n] or free < permits:
             return False
         heappush(held, (max(now_ns, int(far[n])), permits))
         free -= permits
@@ -162,23 +162,23 @@ def _admits(case: Case, order: Indices, far: Ints) -> bool:
 
 def of_tokens(case: Case) -> Order:
     """Grants by their tokens, consistent with their proved holds. A hierarchy has one order."""
-    found, trees, named = table(case), paths(case), []
-    for key, entries in found.by_family().items():
-        mine = by_token(case, entries[found.known[entries] < INF])
-        order = mine[np.lexsort((found.known[mine], found.token[mine]))]
-        if len({int(mode) for mode in found.mode[order]} - {Mode.EXCLUSIVE}) > 1:
+    attempts, trees, named = table(case), paths(case), []
+    for key, entries in attempts.by_family().items():
+        mine = by_token(case, entries[attempts.known[entries] < INF])
+        order = mine[np.lexsort((attempts.known[mine], attempts.token[mine]))]
+        if len({int(mode) for mode in attempts.mode[order]} - {Mode.EXCLUSIVE}) > 1:
             return None
         # Tokens 3 3 5 6 6: groups [0, 2), [2, 3), [3, 5), of which the second has nothing to check.
-        others = np.flatnonzero(np.diff(found.token[order])) + 1
+        others = np.flatnonzero(np.diff(attempts.token[order])) + 1
         edges = np.concatenate(([0], others, [len(order)]))
         shared = np.flatnonzero(np.diff(edges) > 1)
         for first, last in zip(edges[shared].tolist(), edges[shared + 1].tolist(), strict=True):
             # One of each owner, mode and lock represents the others like it.
             same = {
-                (int(found.owner[n]), int(found.mode[n]), int(found.key[n])): n
+                (int(attempts.owner[n]), int(attempts.mode[n]), int(attempts.key[n])): n
                 for n in order[first:last].tolist()
             }
-            if any(_excludes(found, trees, a, b) for a, b in combinations(same.values(), 2)):
+            if any(_excludes(attempts, trees, a, b) for a, b in combinations(same.values(), 2)):
                 return None
         named.append(
             (case.history.strings[key] if key not in trees else root(case, trees[key]), order)
@@ -224,32 +224,32 @@ def of_updates(case: Case) -> Order:
 
 def _rows(case: Case, every: Iterable[tuple[str, Indices]], far: Ints | None) -> Order:
     """The rows of these orders, None if one of them is not legal; far: None if all are legal."""
-    found, order = table(case), []
+    attempts, order = table(case), []
     for name, entries in every:
         if far is not None:
-            begin = np.maximum.accumulate(np.maximum(found.inv, far)[entries])
-            late = begin[:-1] > found.known[entries][1:]
+            begin = np.maximum.accumulate(np.maximum(attempts.inv, far)[entries])
+            late = begin[:-1] > attempts.known[entries][1:]
             if late.any() and not _walks(case, entries, far):
                 return None
         if len(entries):
-            order.append((name, tuple(found.row[entries].tolist())))
+            order.append((name, tuple(attempts.row[entries].tolist())))
     return tuple(order)
 
 
 def _walks(case: Case, entries: Indices, far: Ints) -> bool:
     """Whether an order is legal, one by one: readers share, an owner may re-enter, and in a
     hierarchy only locks on one ancestor chain exclude each other."""
-    found, trees = table(case), paths(case)
+    attempts, trees = table(case), paths(case)
     latest: dict[int, dict[tuple[bool, int], int]] = {}
     for n in entries.tolist():
-        alone, owner = bool(found.mode[n] == Mode.EXCLUSIVE), int(found.owner[n])
-        key, begin = int(found.key[n]), int(found.inv[n])
+        alone, owner = bool(attempts.mode[n] == Mode.EXCLUSIVE), int(attempts.owner[n])
+        key, begin = int(attempts.key[n]), int(attempts.inv[n])
         for other, ends in latest.items():
             if other == key or on_line(trees[other], trees[key]):
                 for (exclusive, who), end in ends.items():
                     if who != owner and (alone or exclusive):
                         begin = max(begin, end)
-        if begin > found.known[n]:
+        if begin > attempts.known[n]:
             return False
         mine = latest.setdefault(key, {})
         mine[alone, owner] = max(mine.get((alone, owner), 0), begin, int(far[n]))

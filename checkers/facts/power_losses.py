@@ -82,16 +82,16 @@ def _span(window: Window, name: str, operation: str = "") -> Span | None:
 def met_after(case: Case) -> tuple[int, int]:
     """Holds that lasted across a power loss or an operation, and acquires of other clients after it
     and before the end of such a hold: only those show whether it survived."""
-    found, far, slack_ns = table(case), reaches(case), slack(case)
+    attempts, far, slack_ns = table(case), reaches(case), slack(case)
     held = met = 0
     for loss in losses(case):
-        for entries in found.by_lock().values():
-            across = entries[found.known[entries] + slack_ns < loss.from_ns]
+        for entries in attempts.by_lock().values():
+            across = entries[attempts.known[entries] + slack_ns < loss.from_ns]
             across = across[far[across] > loss.to_ns + slack_ns]
-            later = entries[found.inv[entries] > loss.to_ns + slack_ns]
-            later = later[found.op[later] != Op.PROBE]
+            later = entries[attempts.inv[entries] > loss.to_ns + slack_ns]
+            later = later[attempts.op[later] != Op.PROBE]
             held += len(across)
             for one in across.tolist():
-                others = later[found.process[later] != found.process[one]]
-                met += int((found.inv[others] < far[one]).sum())
+                others = later[attempts.process[later] != attempts.process[one]]
+                met += int((attempts.inv[others] < far[one]).sum())
     return held, met

@@ -77,11 +77,11 @@ def _met(knot: Sequence[Attempt], slack_ns: int) -> Iterator[tuple[Attempt, Atte
 
 
 def _per_lock(case: Case) -> list[dict[int, Belief]]:
-    far, slack_ns, found = reach(case), slack(case), table(case)
+    far, slack_ns, attempts = reach(case), slack(case), table(case)
     per_lock = []
     for entries in granted(case).values():
         longest: dict[int, Belief] = {}
-        claims = knots(case, entries[found.certain[entries]], found.end)
+        claims = knots(case, entries[attempts.certain[entries]], attempts.end)
         for a, b in (pair for knot in claims for pair in _met(knot, slack_ns)):
             if not conflict(a, b):
                 continue

@@ -68,13 +68,13 @@ def stalls(case: Case, asking: Asking, *, dead_let_go: bool) -> Iterator[Stall]:
                  not; within its call and return
     dead_let_go  whether a dead owner's hold that nothing else would end counts as ended
     """
-    found, spans = table(case), _free_spans(case, dead_let_go)
-    for key, entries in found.by_family().items():
+    attempts, spans = table(case), _free_spans(case, dead_let_go)
+    for key, entries in attempts.by_family().items():
         free = spans[key]
         if not free:
             continue
-        refused = (found.status[entries] == Status.FAIL) | (found.queued[entries] >= 0)
-        group = found.pick(entries[refused & _touching(found, entries, free)])
+        refused = (attempts.status[entries] == Status.FAIL) | (attempts.queued[entries] >= 0)
+        group = attempts.pick(entries[refused & _touching(attempts, entries, free)])
         asked = sorted(
             (
                 (span[0], span[1], a)
@@ -124,8 +124,8 @@ def longest_ns(case: Case) -> int:
 def _of_lock(
     case: Case, entries: Indices, asked: Sequence[Asked], free: Sequence[Span], asking: Asking
 ) -> Iterator[Stall]:
-    found = table(case)
-    unknown = found.inv[_burning(case, entries)]
+    attempts = table(case)
+    unknown = attempts.inv[_burning(case, entries)]
     for from_ns, to_ns, within in _overlapping(free, asked):
         for run in _runs(from_ns, to_ns, within):
             first_ns, last_ns = run[0][0], max(e for _, e, _ in run)
@@ -143,14 +143,14 @@ def _of_lock(
             excused_ns += _starved(case, entries, first_ns, last_ns)
             if last_ns - first_ns < excused_ns:
                 continue
-            before = entries[found.ok[entries] & (found.ret[entries] <= first_ns)]
-            last = before[np.argmax(found.ret[before])][None] if len(before) else before
+            before = entries[attempts.ok[entries] & (attempts.ret[entries] <= first_ns)]
+            last = before[np.argmax(attempts.ret[before])][None] if len(before) else before
             yield Stall(
                 key=run[0][2].key,
                 from_ns=first_ns,
                 to_ns=last_ns,
                 asked=tuple(a for _, _, a in run),
-                last=next(iter(found.pick(last)), None),
+                last=next(iter(attempts.pick(last)), None),
                 latest=latest,
                 whole=(first_ns, last_ns) == (run[0][2].inv_ns, span[1]),
                 excused_ns=excused_ns,
@@ -171,11 +171,11 @@ def longest_silence(case: Case, entries: Indices, from_ns: int, to_ns: int) -> i
 
         requests  [1, 2] [3, 9] [4, 5]  in  0..10      3 to 9 (of the second), 4 to 10: 6
     """
-    found, inv = table(case), column(case, "t_inv")
-    met = (found.inv[entries] < to_ns) & (found.ret[entries] > from_ns)
-    refused = entries[met & ~found.ok[entries] & ~found.unknown[entries]]
+    attempts, inv = table(case), column(case, "t_inv")
+    met = (attempts.inv[entries] < to_ns) & (attempts.ret[entries] > from_ns)
+    refused = entries[met & ~attempts.ok[entries] & ~attempts.unknown[entries]]
     longest, spans = 0, list[Span]()
-    for a in found.pick(refused):
+    for a in attempts.pick(refused):
         answers = sorted(int(inv[row]) for row in a.waitings)
         times = [a.inv_ns, *answers, a.ret_ns]
         pieces = list(pairwise(times))
@@ -274,23 +274,25 @@ def _disturbed(case: Case) -> list[Span]:
 
 def _blocks(case: Case, entries: Indices, dead_let_go: bool) -> tuple[Ints, Ints]:
     """The spans in which attempts may exclude others from the lock."""
-    found, bound = table(case), case.promises.bound
-    gone = np.isin(found.why[entries], [ENDS.index(why) for why in DEATHS])
-    stays = found.unknown[entries]
+    attempts, bound = table(case), case.promises.bound
+    gone = np.isin(attempts.why[entries], [ENDS.index(why) for why in DEATHS])
+    stays = attempts.unknown[entries]
     if bound == "lease":
         stays = np.zeros(len(entries), bool)
     elif bound != "none":
         stays = stays & ~gone
-    over = np.where(stays, INF, found.over[entries])
-    begun = np.where(stays, found.inv[entries], np.maximum(found.inv, found.queued)[entries])
+    over = np.where(stays, INF, attempts.over[entries])
+    begun = np.where(
+        stays, attempts.inv[entries], np.maximum(attempts.inv, attempts.queued)[entries]
+    )
     if bound == "none":
-        told = [_given_back(case, a) for a in found.pick(entries[stays])]
+        told = [_given_back(case, a) for a in attempts.pick(entries[stays])]
         over[stays] = np.array(told, np.int64)
     if dead_let_go:
         # If it was granted, then to a dead owner, and else no client holds the lock.
-        over = np.where(gone & stays, np.minimum(over, found.end[entries]), over)
-        over = np.where(gone & ~stays & (over >= INF), found.end[entries], over)
-    counts = stays | found.ok[entries]
+        over = np.where(gone & stays, np.minimum(over, attempts.end[entries]), over)
+        over = np.where(gone & ~stays & (over >= INF), attempts.end[entries], over)
+    counts = stays | attempts.ok[entries]
     return begun[counts], over[counts]
 
 
@@ -299,11 +301,11 @@ def _burning(case: Case, entries: Indices) -> Indices:
 
     Where no lease ends a hold, those that were released exclude others as `_blocks` computes.
     """
-    found = table(case)
-    unknown = entries[found.unknown[entries]]
+    attempts = table(case)
+    unknown = entries[attempts.unknown[entries]]
     if case.promises.bound != "none" or not len(unknown):
         return unknown
-    kept = [_given_back(case, a) >= INF for a in found.pick(unknown)]
+    kept = [_given_back(case, a) >= INF for a in attempts.pick(unknown)]
     return np.asarray(unknown[np.array(kept, bool)])
 
 

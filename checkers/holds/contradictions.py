@@ -148,24 +148,24 @@ def _lasting(case: Case) -> Iterator[tuple[int, Contradiction]]:
 
 def _ending(case: Case) -> Iterator[tuple[int, Contradiction]]:
     """Leases renewed long after their end, although an ok renewal is declared to prove no break."""
-    promises, found = case.promises, table(case)
+    promises, attempts = case.promises, table(case)
     if promises.bound != "lease" or not promises.renew_proves:
         return
-    rows, _ = found.following()
+    rows, _ = attempts.following()
     status, kind = column(case, "status")[rows], column(case, "f")[rows]
     asked = (kind == Op.RENEW) & np.isin(status, (Status.OK, *UNKNOWN))
     rows = rows[asked]
-    entry = found.of_rows(rows)
+    entry = attempts.of_rows(rows)
     rows, entry = rows[entry >= 0], entry[entry >= 0]
     if not len(rows):
         return
     late = _gap(case, rows, entry) > EXPIRY_SLACK_NS + 2 * case.error_ns
-    late &= (column(case, "status")[rows] == Status.OK) & found.ok[entry]
+    late &= (column(case, "status")[rows] == Status.OK) & attempts.ok[entry]
     for n in np.flatnonzero(late).tolist():
         a, row = int(entry[n]), int(rows[n])
-        if believed(case, int(found.key[a])).renew_proves:
+        if believed(case, int(attempts.key[a])).renew_proves:
             why = "a lease was renewed long after it must have expired"
-            yield int(found.key[a]), Contradiction(rows=(int(found.row[a]), row), why=why)
+            yield int(attempts.key[a]), Contradiction(rows=(int(attempts.row[a]), row), why=why)
 
 
 def _gap(case: Case, rows: Ints, entry: Ints) -> Ints:
@@ -173,13 +173,13 @@ def _gap(case: Case, rows: Ints, entry: Ints) -> Ints:
 
     Every earlier renewal counts from its return, or forever if its outcome is unknown.
     """
-    found = table(case)
+    attempts = table(case)
     back, inv = column(case, "t_ret")[rows], column(case, "t_inv")[rows]
     ok = column(case, "status")[rows] == Status.OK
     ttl = np.where(ok, column(case, "res")[rows], 0)
     over = np.where(ok & (ttl > 0), back + _longest(case, ttl), INF)
-    own = found.ret[entry] + _longest(case, found.ttl[entry])
-    own = np.where(found.ttl[entry] > 0, own, INF)
+    own = attempts.ret[entry] + _longest(case, attempts.ttl[entry])
+    own = np.where(attempts.ttl[entry] > 0, own, INF)
     before = np.concatenate(([-1], over[:-1]))
     first = np.ones(len(rows), bool)
     first[1:] = entry[1:] != entry[:-1]

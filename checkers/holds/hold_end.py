@@ -56,20 +56,20 @@ def certain_end(case: Case, a: Attempt) -> Ended | None:
 def may_have_ended(case: Case) -> Ints:
     """Of each entry of the table a lower bound of `certain_end`; INF: it has no certain end."""
     if "may_have_ended" not in case.memo:
-        found = table(case)
-        soonest = np.where(found.over < 0, found.end, np.minimum(found.end, found.over))
+        attempts = table(case)
+        soonest = np.where(attempts.over < 0, attempts.end, np.minimum(attempts.end, attempts.over))
         told = rows_of(case, Op.RELEASE)
-        entry = found.of_rows(told)
+        entry = attempts.of_rows(told)
         np.minimum.at(soonest, entry[entry >= 0], column(case, "t_ret")[told[entry >= 0]])
-        for entries in found.by_lock().values():
+        for entries in attempts.by_lock().values():
             # The earliest grant among those called after an attempt's return: it had no hold by
             # then. Calls 1 3 8, grants returned at 5 - 12: first 5 12 12 -; after 5 comes place 2,
             # so 12.
-            back = np.where(found.ok[entries], found.ret[entries], INF)
+            back = np.where(attempts.ok[entries], attempts.ret[entries], INF)
             first = np.append(np.minimum.accumulate(back[::-1])[::-1], INF)
-            later = np.searchsorted(found.inv[entries], found.ret[entries] + case.error_ns)
+            later = np.searchsorted(attempts.inv[entries], attempts.ret[entries] + case.error_ns)
             soonest[entries] = np.minimum(soonest[entries], first[later])
-        refused = ~found.ok & ~found.unknown
+        refused = ~attempts.ok & ~attempts.unknown
         soonest[refused] = -1
         case.memo["may_have_ended"] = soonest
     known: Ints = case.memo["may_have_ended"]
@@ -187,15 +187,15 @@ def _successor(case: Case, a: Attempt) -> Attempt | None:
     """The first conflicting grant requested after a's, if a's hold need not have overlapped it."""
     if a.status is not Status.OK:
         return None
-    found = table(case)
-    group = found.beside(a.key)
+    attempts = table(case)
+    group = attempts.beside(a.key)
     first: Attempt | None = None
-    at = int(np.searchsorted(found.inv[group], a.ret_ns + case.error_ns))
+    at = int(np.searchsorted(attempts.inv[group], a.ret_ns + case.error_ns))
     for entry in group[at:]:
-        if first is not None and found.inv[entry] >= first.ret_ns:
+        if first is not None and attempts.inv[entry] >= first.ret_ns:
             break
-        if found.ok[entry] and (first is None or found.ret[entry] < first.ret_ns):
-            (b,) = found.pick([entry])
+        if attempts.ok[entry] and (first is None or attempts.ret[entry] < first.ret_ns):
+            (b,) = attempts.pick([entry])
             first = b if conflict(a, b) else first
     if first is None:
         return None

@@ -221,18 +221,18 @@ def repeated(case: Case) -> Iterator[tuple[int, Attempt, Attempt, bool]]:
 def _again(case: Case, key: int, ordered: Indices) -> Iterator[tuple[int, Attempt, Attempt, bool]]:
     """Of `repeated` those of one owner: its second grant with a token was no re-entry, because all
     that it may have held before had been reported as over."""
-    found = table(case)
-    plain = ordered[found.ok[ordered] & (found.mode[ordered] == Mode.EXCLUSIVE)]
-    mine = plain[found.owner[plain] >= 0]
-    mine = mine[np.argsort(found.inv[mine], kind="stable")]
-    fresh = mine[anew(case, found.by_lock()[key], mine)]
+    attempts = table(case)
+    plain = ordered[attempts.ok[ordered] & (attempts.mode[ordered] == Mode.EXCLUSIVE)]
+    mine = plain[attempts.owner[plain] >= 0]
+    mine = mine[np.argsort(attempts.inv[mine], kind="stable")]
+    fresh = mine[anew(case, attempts.by_lock()[key], mine)]
     before: dict[tuple[int, int], int] = {}
     for n in mine.tolist():
-        before.setdefault((int(found.owner[n]), int(found.token[n])), n)
+        before.setdefault((int(attempts.owner[n]), int(attempts.token[n])), n)
     for n in fresh.tolist():
-        one = before[int(found.owner[n]), int(found.token[n])]
+        one = before[int(attempts.owner[n]), int(attempts.token[n])]
         if one != n:
-            first, second = found.pick([one, n])
+            first, second = attempts.pick([one, n])
             yield key, first, second, True
 
 
@@ -259,9 +259,9 @@ def granted_by_token(case: Case) -> Mapping[int, Indices]:
 
 def _inverted(case: Case, ordered: Indices) -> list[tuple[Attempt, Attempt]]:
     """The pairs of `inversions` of one lock: a running minimum of `known` over falling tokens."""
-    found = table(case)
+    attempts = table(case)
     down = ordered[::-1]
-    token, shared = found.token[down], found.mode[down] != Mode.EXCLUSIVE
+    token, shared = attempts.token[down], attempts.mode[down] != Mode.EXCLUSIVE
     # Tokens 9 7 7 4 with known 5 8 6 2: the last place with a larger token is -1 0 0 2, the
     # earliest known of all larger ones - 5 5 5. So a call of token 4 after 5 is an inversion with
     # token 9, the first place of that minimum.
@@ -272,14 +272,14 @@ def _inverted(case: Case, ordered: Indices) -> list[tuple[Attempt, Attempt]]:
     for readers in (False, True):
         if not (shared == readers).any():
             continue
-        known = np.where(shared & readers, INF, found.known[down])
+        known = np.where(shared & readers, INF, attempts.known[down])
         soonest = np.minimum.accumulate(known)
         before = np.where(larger < 0, INF, soonest[larger])
-        late = np.flatnonzero((found.inv[down] > before + slack(case)) & (shared == readers))
+        late = np.flatnonzero((attempts.inv[down] > before + slack(case)) & (shared == readers))
         if len(late):
             since = np.concatenate(([INF], soonest))[:-1]
             first = np.maximum.accumulate(np.where(known < since, np.arange(len(down)), 0))
             pairs |= {n: int(first[larger[n]]) for n in late.tolist()}
     seconds = sorted(pairs)
-    firsts = found.pick(down[[pairs[n] for n in seconds]])
-    return list(zip(firsts, found.pick(down[seconds]), strict=True))
+    firsts = attempts.pick(down[[pairs[n] for n in seconds]])
+    return list(zip(firsts, attempts.pick(down[seconds]), strict=True))

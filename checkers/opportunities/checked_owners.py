@@ -42,26 +42,26 @@ def foreign_renewals(case: Case) -> Places:
 def _foreign(case: Case, op: Op) -> Places:
     """Columns select the attempts whose last answered call came after a later grant, after their
     own release, or after a refusal: the calls of those are looked at one by one."""
-    found, inv, ret = table(case), column(case, "t_inv"), column(case, "t_ret")
+    attempts, inv, ret = table(case), column(case, "t_inv"), column(case, "t_ret")
     status, kind = column(case, "status"), column(case, "f")
     rows = rows_of(case, op)
     of = status[rows]
     rows = rows[np.logical_or.reduce([of == one for one in ANSWERED])]
-    entry = found.of_rows(rows)
+    entry = attempts.of_rows(rows)
     rows, entry = rows[entry >= 0], entry[entry >= 0]
-    last_ns = np.full(len(found), -1)
+    last_ns = np.full(len(attempts), -1)
     np.maximum.at(last_ns, entry, inv[rows])
     done = rows_of(case, Op.RELEASE)
-    done = done[(status[done] == Status.OK) & (found.of_rows(done) >= 0)]
-    done_ns = np.full(len(found), INF)
-    np.minimum.at(done_ns, found.of_rows(done), ret[done])
+    done = done[(status[done] == Status.OK) & (attempts.of_rows(done) >= 0)]
+    done_ns = np.full(len(attempts), INF)
+    np.minimum.at(done_ns, attempts.of_rows(done), ret[done])
     calls = list[tuple[int, int]]()
-    for key, entries in found.by_lock().items():
+    for key, entries in attempts.by_lock().items():
         asked_ns = last_ns[entries]
         doubtful = succession_of(case, key).overtaken(entries, asked_ns)
-        doubtful |= ~found.ok[entries] | (done_ns[entries] < asked_ns)
+        doubtful |= ~attempts.ok[entries] | (done_ns[entries] < asked_ns)
         suspects = entries[doubtful & (asked_ns >= 0)][:MOST]
-        for n, attempt in zip(suspects.tolist(), found.pick(suspects), strict=True):
+        for n, attempt in zip(suspects.tolist(), attempts.pick(suspects), strict=True):
             every = (*attempt.renewals, *attempt.releases)
             mine = [row for row in every if kind[row] == op and status[row] in ANSWERED]
             since_ns = min(_over_ns(case, attempt, key), int(done_ns[n]))
@@ -81,7 +81,7 @@ def _over_ns(case: Case, attempt: Attempt, key: int) -> int:
 def _successor(case: Case, attempt: Attempt, key: int) -> Attempt | None:
     """The grant that `Succession.first` finds, mostly without the columns that it makes: the first
     one with a later request, or a larger token, is another owner's."""
-    found, entries = table(case), granted(case)[key]
+    attempts, entries = table(case), granted(case)[key]
     ways = [("inv", attempt.known_ns + slack(case))]
     if attempt.token > NO_TOKEN and ordered(case, key):
         ways.append(("token", attempt.token))
@@ -89,7 +89,7 @@ def _successor(case: Case, attempt: Attempt, key: int) -> Attempt | None:
     at = min(int(np.searchsorted(_latest(case, key, name), more, "right")) for name, more in ways)
     if at == len(entries):
         return None
-    (first,) = found.pick(entries[at : at + 1])
+    (first,) = attempts.pick(entries[at : at + 1])
     return first if conflict(attempt, first) else succession_of(case, key).first(attempt, INF)
 
 
@@ -97,8 +97,8 @@ def _latest(case: Case, key: int, name: str) -> Ints:
     """The largest value so far of a column, of the grants of a lock by when they were known."""
     memo: dict[tuple[int, str], Ints] = case.memo.setdefault("largest so far", {})
     if (key, name) not in memo:
-        found, entries = table(case), granted(case)[key]
-        values = found.inv[entries] if name == "inv" else found.token[entries]
+        attempts, entries = table(case), granted(case)[key]
+        values = attempts.inv[entries] if name == "inv" else attempts.token[entries]
         memo[key, name] = np.maximum.accumulate(values)
     return memo[key, name]
 
@@ -106,10 +106,10 @@ def _latest(case: Case, key: int, name: str) -> Ints:
 def stale_requests(case: Case) -> Places:
     """Requests of an older owner after a newer one had been admitted: those that the resource
     refused for their token, and those that it accepted."""
-    found = table(case)
+    attempts = table(case)
     refused = stale_refused(case)
-    entry = found.of_rows(refused)
-    own = zip(found.row[entry[entry >= 0]].tolist(), refused[entry >= 0].tolist(), strict=True)
+    entry = attempts.of_rows(refused)
+    own = zip(attempts.row[entry[entry >= 0]].tolist(), refused[entry >= 0].tolist(), strict=True)
     return _called(case, "request", dict.fromkeys([*own, *_admitted(case)]))
 
 
@@ -130,12 +130,12 @@ def expired_requests(case: Case) -> Places:
 
 def lost_holds(case: Case) -> Places:
     """Holders that were notified of a loss, or that could have been and were not."""
-    found, status, inv = table(case), column(case, "status"), column(case, "t_inv")
+    attempts, status, inv = table(case), column(case, "status"), column(case, "t_inv")
     renewals, notices = rows_of(case, Op.RENEW), rows_of(case, Op.LOST)
     rows: Indices = np.concatenate((notices, renewals[status[renewals] == Status.NOT_OWNER]))
-    entry = found.of_rows(rows)
-    kept = (entry >= 0) & found.ok[entry]
-    told = list(zip(found.row[entry[kept]].tolist(), rows[kept].tolist(), strict=True))
+    entry = attempts.of_rows(rows)
+    kept = (entry >= 0) & attempts.ok[entry]
+    told = list(zip(attempts.row[entry[kept]].tolist(), rows[kept].tolist(), strict=True))
     limit_ns = case.promises.notice_ns or case.promises.lasting_ns(case.lease_ns)
     silent = [
         (loss.attempt.row, loss.other.row, calm_ns + limit_ns)

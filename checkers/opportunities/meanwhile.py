@@ -38,16 +38,16 @@ def meanwhile(case: Case, windows: Sequence[Window], strokes: Strokes, what: str
 
 def _answered(case: Case, stroke: Stroke) -> dict[str, int]:
     """A hold and an acquire of another client that was answered inside it, {} if there is none."""
-    found, far, slack_ns, inv = table(case), reaches(case), slack(case), column(case, "t_inv")
+    attempts, far, slack_ns, inv = table(case), reaches(case), slack(case), column(case, "t_inv")
     from_ns, to_ns = stroke.from_ns + slack_ns, stroke.back_ns
-    for entries in found.by_lock().values():
-        met = entries[(found.inv[entries] < to_ns) & (found.ret[entries] > from_ns)]
-        held = entries[(found.known[entries] < to_ns) & (far[entries] > from_ns)]
-        held = held[np.argsort(found.known[held], kind="stable")][-RECENT:]
-        for hold in found.pick(held):
+    for entries in attempts.by_lock().values():
+        met = entries[(attempts.inv[entries] < to_ns) & (attempts.ret[entries] > from_ns)]
+        held = entries[(attempts.known[entries] < to_ns) & (far[entries] > from_ns)]
+        held = held[np.argsort(attempts.known[held], kind="stable")][-RECENT:]
+        for hold in attempts.pick(held):
             since_ns = max(hold.known_ns + slack_ns, from_ns)
-            until_ns = min(int(far[found.of_rows(np.array([hold.row]))[0]]) - slack_ns, to_ns)
-            for other in found.pick(met):
+            until_ns = min(int(far[attempts.of_rows(np.array([hold.row]))[0]]) - slack_ns, to_ns)
+            for other in attempts.pick(met):
                 answers = [int(inv[row]) for row in other.waitings]
                 answers += [INF if other.status in UNKNOWN else other.ret_ns]
                 inside = any(since_ns < t_ns < until_ns for t_ns in answers)

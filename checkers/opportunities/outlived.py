@@ -104,12 +104,14 @@ def _not_moved(held: Sequence[Outlived]) -> str:
 
 def _held(case: Case, stroke: Stroke) -> Iterator[Outlived]:
     """The holds that were known before a stroke and not given up by it, one lock after another."""
-    found = table(case)
+    attempts = table(case)
     before_ns = stroke.from_ns - slack(case)
-    for entries in found.by_lock().values():
-        known = entries[(found.known[entries] < before_ns) & (found.end[entries] > stroke.from_ns)]
-        last = known[np.argsort(found.known[known], kind="stable")][-RECENT:]
-        for hold in found.pick(last):
+    for entries in attempts.by_lock().values():
+        known = entries[
+            (attempts.known[entries] < before_ns) & (attempts.end[entries] > stroke.from_ns)
+        ]
+        last = known[np.argsort(attempts.known[known], kind="stable")][-RECENT:]
+        for hold in attempts.pick(last):
             promised_ns = promised_until(case, hold, before_ns)
             until_ns = min(promised_ns, hold.end_ns)
             until_ns = min(until_ns, _first_answer(case, hold, stroke.from_ns)) - slack(case)
@@ -159,11 +161,11 @@ def _first_answer(case: Case, hold: Attempt, after_ns: int) -> int:
 def _asked(case: Case, one: Outlived) -> int:
     """The row of an acquire of another client that the service answered, or had acknowledged to
     wait, while a hold outlived a stroke; -1 if there is none."""
-    found, from_ns, until_ns = table(case), one.stroke.from_ns + slack(case), one.until_ns
-    beside = found.beside(one.hold.key)
-    near = beside[(found.inv[beside] < until_ns) & (found.ret[beside] > from_ns)]
-    near = near[found.process[near] != one.hold.process]
-    for other in found.pick(near):
+    attempts, from_ns, until_ns = table(case), one.stroke.from_ns + slack(case), one.until_ns
+    beside = attempts.beside(one.hold.key)
+    near = beside[(attempts.inv[beside] < until_ns) & (attempts.ret[beside] > from_ns)]
+    near = near[attempts.process[near] != one.hold.process]
+    for other in attempts.pick(near):
         if conflict(one.hold, other) and _answered(case, other, one, from_ns):
             return other.row
     return -1

@@ -34,7 +34,7 @@ def renumbered(
     hits = strokes(case, windows)
     if not hits:
         return unstaged(windows, what)
-    found, slack_ns = table(case), slack(case)
+    attempts, slack_ns = table(case), slack(case)
     count, first, fault = 0, dict[str, int](), ""
     youngest_ns = INF
     for stroke in hits:
@@ -42,12 +42,12 @@ def renumbered(
             last, after = grants.around(stroke.from_ns, slack_ns)
             if after < 0:
                 continue
-            age_ns = int(stroke.from_ns - found.known[last])
+            age_ns = int(stroke.from_ns - attempts.known[last])
             youngest_ns = min(youngest_ns, age_ns)
             if age_ns >= new_ns:
                 continue
             if not count:
-                first = {"before": int(found.row[last]), "after": int(found.row[after])}
+                first = {"before": int(attempts.row[last]), "after": int(attempts.row[after])}
                 fault = stroke.window.id
             count += 1
     if count:
@@ -98,14 +98,16 @@ class _Grants(NamedTuple):
 def _tokens(case: Case) -> list[_Grants]:
     """The grants with a token of each lock; memoised, so that a stroke needs binary searches."""
     if "numbered grants" not in case.memo:
-        found = table(case)
-        carries = (found.token != NO_TOKEN) & (found.known < INF)
+        attempts = table(case)
+        carries = (attempts.token != NO_TOKEN) & (attempts.known < INF)
         made = []
-        for entries in found.by_lock().values():
+        for entries in attempts.by_lock().values():
             mine = np.sort(entries[carries[entries]])
-            by_known = mine[np.argsort(found.known[mine], kind="stable")]
-            inv = found.inv[mine]
-            made.append(_Grants(mine, inv, found.process[mine], found.known[by_known], by_known))
+            by_known = mine[np.argsort(attempts.known[mine], kind="stable")]
+            inv = attempts.inv[mine]
+            made.append(
+                _Grants(mine, inv, attempts.process[mine], attempts.known[by_known], by_known)
+            )
         case.memo["numbered grants"] = made
     known: list[_Grants] = case.memo["numbered grants"]
     return known

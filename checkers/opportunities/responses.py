@@ -17,10 +17,10 @@ def first_response(case: Case, after_ns: int) -> int:
     if "responses" not in case.memo:
         rows = rows_of(case, Op.ACQUIRE, Op.TRY, Op.RENEW, Op.RELEASE)
         rows = rows[column(case, "status")[rows] == Status.OK]
-        found = table(case)
-        acknowledged = found.queued >= 0
-        sent = np.concatenate((column(case, "t_inv")[rows], found.inv[acknowledged]))
-        back = np.concatenate((column(case, "t_ret")[rows], found.queued[acknowledged]))
+        attempts = table(case)
+        acknowledged = attempts.queued >= 0
+        sent = np.concatenate((column(case, "t_inv")[rows], attempts.inv[acknowledged]))
+        back = np.concatenate((column(case, "t_ret")[rows], attempts.queued[acknowledged]))
         order = np.argsort(sent, kind="stable")
         # Sent at 1 4 6, returned at 9 5 8: of those sent after 3 the earliest returns at 5, which
         # is the minimum from the second on, 5 5 8.

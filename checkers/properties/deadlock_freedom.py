@@ -56,8 +56,8 @@ def deadlocks(case: Case) -> list[Finding]:
 def unanswered_probes(case: Case) -> list[str]:
     """Reasons for UNKNOWN: why each ungranted probe is no violation either."""
     reasons = []
-    found = table(case)
-    for a in found.pick(np.flatnonzero((found.op == Op.PROBE) & ~found.ok)):
+    attempts = table(case)
+    for a in attempts.pick(np.flatnonzero((attempts.op == Op.PROBE) & ~attempts.ok)):
         lock = case.history.strings[a.key]
         if answered_span(case, a) is None:
             reasons.append(f"the probe of '{lock}' got no response: the service was unavailable")

@@ -73,17 +73,17 @@ def _met(
     during   grants that were requested before the end of the loss and acknowledged after its begin:
              they may have been made before it
     """
-    found, far, slack_ns = table(case), reaches(case), slack(case)
+    attempts, far, slack_ns = table(case), reaches(case), slack(case)
     for entries in granted(case).values():
-        acknowledged = found.known[entries] + slack_ns < loss.from_ns
+        acknowledged = attempts.known[entries] + slack_ns < loss.from_ns
         before = entries[acknowledged]
         before = before[far[before] > loss.to_ns + slack_ns]
-        late = found.inv[entries] > loss.to_ns + slack_ns
+        late = attempts.inv[entries] > loss.to_ns + slack_ns
         after = entries[~late & ~acknowledged if during else late]
         if not len(before):
             continue
-        holds = found.pick(before)
-        for newer in found.pick(after):
+        holds = attempts.pick(before)
+        for newer in attempts.pick(after):
             for length in (proof_reach, reach(case)):
                 met = [
                     older
@@ -125,18 +125,18 @@ def _again(case: Case, loss: Span) -> Iterator[Finding]:
     """Grants requested after the loss whose token is no larger than one acknowledged before it."""
     if case.promises.tokens != "ordered":
         return
-    found, slack_ns = table(case), slack(case)
+    attempts, slack_ns = table(case), slack(case)
     for entries in granted(case).values():
-        mine = entries[found.token[entries] != NO_TOKEN]
-        before = mine[found.known[mine] + slack_ns < loss.from_ns]
-        after = mine[found.inv[mine] > loss.to_ns + slack_ns]
+        mine = entries[attempts.token[entries] != NO_TOKEN]
+        before = mine[attempts.known[mine] + slack_ns < loss.from_ns]
+        after = mine[attempts.inv[mine] > loss.to_ns + slack_ns]
         if not len(before) or not len(after):
             continue
         # The largest first: if a grant is compared with one that it does not conflict with, such
         # as another by its own client, the next smaller one decides.
-        older = found.pick(before[found.token[before].argsort(kind="stable")[::-1]])
-        behind = int(found.token[before].max() - found.token[after].min()) + 1
-        for second in found.pick(after):
+        older = attempts.pick(before[attempts.token[before].argsort(kind="stable")[::-1]])
+        behind = int(attempts.token[before].max() - attempts.token[after].min()) + 1
+        for second in attempts.pick(after):
             for first in older:
                 if first.token < second.token:
                     break
@@ -179,9 +179,9 @@ def _token_again(case: Case, loss: Span, first: Attempt, second: Attempt, behind
 
 def _revived(case: Case, loss: Span) -> Iterator[Finding]:
     """Holds released before the loss of which a renewal or release returned ok after it."""
-    rows, slack_ns, found, said = case.history.rows, slack(case), table(case), case.promises
+    rows, slack_ns, attempts, said = case.history.rows, slack(case), table(case), case.promises
     proves = {Op.RENEW: said.renew_proves, Op.RELEASE: said.release_once or said.release_proves}
-    for attempt in found.pick(found.ok.nonzero()[0]):
+    for attempt in attempts.pick(attempts.ok.nonzero()[0]):
         unknown = any(rows["status"][row] in UNKNOWN for row in attempt.renewals)
         if unknown and not said.renew_proves:
             continue  # It may have taken the lock again.
@@ -223,10 +223,10 @@ def _revived_hold(case: Case, loss: Span, attempt: Attempt, back: int, row: int)
 
 def _unsynced(case: Case, hang: Span) -> Iterator[Finding]:
     """Acquires that began and returned ok while no disk of a majority took a write."""
-    found, slack_ns, rows = table(case), slack(case), case.history.rows
-    inside = found.ok & (found.inv > hang.from_ns + slack_ns)
-    inside &= found.ret + slack_ns < hang.to_ns
-    for attempt in found.pick(inside.nonzero()[0]):
+    attempts, slack_ns, rows = table(case), slack(case), case.history.rows
+    inside = attempts.ok & (attempts.inv > hang.from_ns + slack_ns)
+    inside &= attempts.ret + slack_ns < hang.to_ns
+    for attempt in attempts.pick(inside.nonzero()[0]):
         if rows["op"][attempt.row] & 1:
             continue  # A holder that enters again adds nothing that a power loss could undo.
         yield Finding(

@@ -70,19 +70,19 @@ def _named_before(case: Case) -> list[tuple[Attempt, int]]:
 
     One of unknown outcome counts if its response carried the token that it was granted.
     """
-    found = table(case)
+    attempts = table(case)
     token, keys, ret = (column(case, each) for each in ("token", "key", "t_ret"))
     carried = Counter(
-        (int(keys[row]), int(token[row])) for row in found.row.tolist() if token[row] != NO_TOKEN
+        (int(keys[row]), int(token[row])) for row in attempts.row.tolist() if token[row] != NO_TOKEN
     )
     first: dict[tuple[int, int], int] = {}
     asked = rows_of(case, Op.HOLDER)
     asked = asked[column(case, "status")[asked] == Status.OK]
     for row in asked[ret[asked].argsort(kind="stable")].tolist():
         first.setdefault((int(keys[row]), int(token[row])), row)
-    waited = (found.queued >= 0).nonzero()[0]
+    waited = (attempts.queued >= 0).nonzero()[0]
     pairs = []
-    for a in found.pick(waited):
+    for a in attempts.pick(waited):
         grant = a.key, int(token[a.row])
         known = a.status in (Status.OK, Status.INFO) and carried[grant] == 1
         if not known or grant not in first:

@@ -65,11 +65,13 @@ def delayed(case: Case) -> tuple[dict[str, int], str]:
 def _deaths(case: Case) -> Iterator[tuple[Succession, Attempt]]:
     """Holds that were never released, of which it is known how long they lasted, with their
     successors."""
-    found, status = table(case), column(case, "status")
+    attempts, status = table(case), column(case, "status")
     deaths = [ENDS.index(why) for why in (*DEATHS, "release")]
-    for key, entries in found.by_lock().items():
+    for key, entries in attempts.by_lock().items():
         succession = succession_of(case, key)
-        for a in found.pick(n for n in entries.tolist() if found.ok[n] and found.why[n] in deaths):
+        for a in attempts.pick(
+            n for n in entries.tolist() if attempts.ok[n] and attempts.why[n] in deaths
+        ):
             dated = a.lease_row >= 0 or (case.promises.bound == "lease" and a.ttl_ns > 0)
             if dated and all(status[row] == Status.FAIL for row in a.releases):
                 yield succession, a

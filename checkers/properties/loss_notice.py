@@ -24,7 +24,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from holdfast.checkers.coverage.requirements import NOBODY_NOTIFIED, Exercise, conclude, exercise
+from holdfast.checkers.coverage.needs_of_holds import NOBODY_NOTIFIED
+from holdfast.checkers.coverage.requirements import Exercise, conclude, exercise
 from holdfast.checkers.facts import witnesses
 from holdfast.checkers.facts.lost_holds import Loss, calm_from, last_seen, losses
 from holdfast.checkers.facts.wording import drawn, known_row, lock_name, name, seconds, span

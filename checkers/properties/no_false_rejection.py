@@ -68,14 +68,14 @@ def check(case: Case) -> PropertyVerdict:
 def _by_holders(case: Case) -> Bools:
     """Which requests of the resource's log were decided within their owner's exclusive hold and
     carried its token."""
-    found, rows = table(case), resource_log.log(case).rows
-    if case.options.get("resource") not in resource_log.MODES_WITH_TOKENS or not len(found):
+    attempts, rows = table(case), resource_log.log(case).rows
+    if case.options.get("resource") not in resource_log.MODES_WITH_TOKENS or not len(attempts):
         return np.zeros(len(rows), bool)
-    entry = found.of_rows(rows)
-    until = np.maximum(found.proof, found.bound)[entry] - case.error_ns
-    mine = (entry >= 0) & found.ok[entry] & (found.mode[entry] == Mode.EXCLUSIVE)
-    mine &= column(case, "token")[rows] == found.token[entry]
-    mine &= column(case, "t_inv")[rows] >= found.known[entry] + case.error_ns
+    entry = attempts.of_rows(rows)
+    until = np.maximum(attempts.proof, attempts.bound)[entry] - case.error_ns
+    mine = (entry >= 0) & attempts.ok[entry] & (attempts.mode[entry] == Mode.EXCLUSIVE)
+    mine &= column(case, "token")[rows] == attempts.token[entry]
+    mine &= column(case, "t_inv")[rows] >= attempts.known[entry] + case.error_ns
     return np.asarray(mine & (column(case, "t_ret")[rows] <= until))
 
 
@@ -113,9 +113,9 @@ def _requests(case: Case, holders: Bools) -> Iterator[Finding]:
 
 def _refused_tries(case: Case) -> Indices:
     """Entries of the tries that returned "held", or were rejected without a reason."""
-    found = table(case)
-    tries = np.flatnonzero((found.op == Op.TRY) & (found.status == Status.FAIL))
-    errors = column(case, "err")[found.row[tries]]
+    attempts = table(case)
+    tries = np.flatnonzero((attempts.op == Op.TRY) & (attempts.status == Status.FAIL))
+    errors = column(case, "err")[attempts.row[tries]]
     texts = case.history.strings
     plain = [not texts[e] or texts[e].startswith(HELD) for e in errors.tolist()]
     tries = np.compress(np.array(plain, bool), tries)
@@ -128,35 +128,35 @@ def _session_ended(case: Case, tries: Indices) -> Bools:
     The service ends a session before the client is notified: a try in [1.0, 1.3] of a client that
     is notified at 1.4 may have reached a service that no longer knew its session.
     """
-    found, closed = table(case), case.history.of(Op.CLOSED)
+    attempts, closed = table(case), case.history.of(Op.CLOSED)
     closed = closed[column(case, "attempt")[closed] == 0]
     promises = case.promises
     limit_ns = case.error_ns + (promises.notice_ns or promises.lasting_ns(case.lease_ns))
     # Calls and ends of sessions in one order, per process by time. Of c1's call at 1.0 and c1's
     # ends at 0.5 and 1.4 the order is 0.5 end, 1.0 call, 1.4 end: what follows the call counts.
     ends = np.repeat([True, False], [len(closed), len(tries)])
-    process = np.concatenate((column(case, "process")[closed], found.process[tries]))
-    t_ns = np.concatenate((column(case, "t_inv")[closed], found.inv[tries] - case.error_ns))
+    process = np.concatenate((column(case, "process")[closed], attempts.process[tries]))
+    t_ns = np.concatenate((column(case, "t_inv")[closed], attempts.inv[tries] - case.error_ns))
     order = np.lexsort((ends, t_ns, process))
     places = np.where(ends[order], np.arange(len(order)), len(order) - 1)
     following = order[np.minimum.accumulate(places[::-1])[::-1]]
     after = np.empty_like(order)
     after[order] = following
     mine = after[len(closed) :]
-    own = ends[mine] & (process[mine] == found.process[tries])
-    return np.asarray(own & (t_ns[mine] <= found.ret[tries] + limit_ns))
+    own = ends[mine] & (process[mine] == attempts.process[tries])
+    return np.asarray(own & (t_ns[mine] <= attempts.ret[tries] + limit_ns))
 
 
 def _tries(case: Case, tries: Indices) -> Iterator[Finding]:
-    found = table(case)
-    for key, entries in found.by_lock().items():
-        mine = tries[found.key[tries] == key]
+    attempts = table(case)
+    for key, entries in attempts.by_lock().items():
+        mine = tries[attempts.key[tries] == key]
         if not len(mine):
             continue
         spans = _spans(case, entries)
         free = mine[~_amid(case, mine, spans)]
         shut = _shut_until(case, free, spans).tolist()
-        for a, shut_ns in zip(found.pick(free), shut, strict=True):
+        for a, shut_ns in zip(attempts.pick(free), shut, strict=True):
             yield Finding(
                 kind="spurious-refusal",
                 sentence=(
@@ -183,13 +183,13 @@ def _amid(case: Case, mine: Indices, spans: tuple[Ints, Ints]) -> Bools:
 
 def _shut_until(case: Case, mine: Indices, spans: tuple[Ints, Ints]) -> Ints:
     """The latest end of these spans that began before each entry's return; -1: none."""
-    found = table(case)
+    attempts = table(case)
     begun, over = spans
     order = np.argsort(begun, kind="stable")
     begun = begun[order] - case.error_ns
     reached = np.maximum.accumulate(over[order])
     # The latest end of the spans begun so far; if none has, last is -1 and picks the -1 appended.
-    last = np.searchsorted(begun, found.ret[mine], "right") - 1
+    last = np.searchsorted(begun, attempts.ret[mine], "right") - 1
     return np.asarray(np.concatenate((reached, [-1]))[last])
 
 
@@ -215,26 +215,26 @@ def _troubled(case: Case) -> tuple[Ints, Ints]:
 
 def _spans(case: Case, entries: Indices) -> tuple[Ints, Ints]:
     """Spans in which a rejection may be right: possible holds, waiters, faults with recovery."""
-    found = table(case)
-    holds = entries[found.over[entries] >= 0]
+    attempts = table(case)
+    holds = entries[attempts.over[entries] >= 0]
     status, ret = column(case, "status"), column(case, "t_ret")
-    ended = found.end_row[holds]
-    given_back = (found.why[holds] == RELEASED) & (status[ended] == Status.OK)
-    given_back &= ret[ended] == found.over[holds]
+    ended = attempts.end_row[holds]
+    given_back = (attempts.why[holds] == RELEASED) & (status[ended] == Status.OK)
+    given_back &= ret[ended] == attempts.over[holds]
     if case.promises.delay_ns:
-        given_back &= _proved_by_releases(case, found.key[holds])
+        given_back &= _proved_by_releases(case, attempts.key[holds])
     longest = np.iinfo(np.int64).max // 4
-    ends = np.minimum(found.over[holds], longest)
+    ends = np.minimum(attempts.over[holds], longest)
     late = np.full(len(ends), EXPIRY_SLACK_NS)
     if case.starved:
         late = np.array([overdue_ns(case, end_ns) - end_ns for end_ns in ends.tolist()], np.int64)
     late = np.where(given_back, 0, late + case.promises.delay_ns)
-    waits = entries[(found.op[entries] != Op.TRY) & (found.over[entries] < 0)]
+    waits = entries[(attempts.op[entries] != Op.TRY) & (attempts.over[entries] < 0)]
     from_ns, to_ns = _troubled(case)
-    begun = [found.inv[holds], found.inv[waits], from_ns]
+    begun = [attempts.inv[holds], attempts.inv[waits], from_ns]
     over = [
         ends + late,
-        np.minimum(found.ret[waits], longest),
+        np.minimum(attempts.ret[waits], longest),
         to_ns,
     ]
     return np.concatenate(begun), np.concatenate(over)

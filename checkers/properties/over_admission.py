@@ -34,16 +34,17 @@ SHOWN = 5
 
 def over_admissions(case: Case) -> Iterator[Finding]:
     """At most one finding per grant that exceeded the limit."""
-    terms, found = case.history.rows["op"], table(case)
+    terms, attempts = case.history.rows["op"], table(case)
     every: dict[int, Indices] = {}
     for on_line in granted(case).values():
-        entries = on_line[found.mode[on_line] == Mode.PERMITS]
+        entries = on_line[attempts.mode[on_line] == Mode.PERMITS]
         # Each path has its own permits; one path may be on several ancestor chains.
         every |= {
-            key: entries[found.key[entries] == key] for key in set(found.key[entries].tolist())
+            key: entries[attempts.key[entries] == key]
+            for key in set(attempts.key[entries].tolist())
         }
     for entries in every.values():
-        holds = found.pick(entries)
+        holds = attempts.pick(entries)
         permits = {a.id: int(terms[a.row]) >> 24 for a in holds}
         limits = {int(terms[a.row]) >> 8 & LOW_16 for a in holds}
         if len(limits) == 1:

@@ -10,14 +10,16 @@ import configparser
 import hashlib
 import re
 import sys
-import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
+
+import msgspec
 
 from holdfast.harness.core.errors import UsageError
 
+T = TypeVar("T")
 OF_PIP = (".txt", ".in", ".lock")
 NESTED = re.compile(r"^\s*(?:-r|-c|--requirement|--constraint)[ =]\s*(\S+)", re.M)
 NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
@@ -92,26 +94,61 @@ def _missing_nested(files: Sequence[Path]) -> None:
         raise UsageError(f"libraries: {error.filename}: {error.strerror}") from error
 
 
-def _toml(path: Path) -> Mapping[str, Any]:
+class _Package(msgspec.Struct):
+    name: str
+    version: str = ""
+    marker: str = ""
+    source: dict[str, object] = {}
+
+
+class _Pylock(msgspec.Struct, rename="kebab"):
+    lock_version: str = ""
+    packages: list[_Package] = []
+
+
+class _Lock(msgspec.Struct):
+    """A `uv.lock` or a `poetry.lock`."""
+
+    package: list[_Package] = []
+
+
+class _Needs(msgspec.Struct):
+    dependencies: list[str] = []
+
+
+class _Poetry(msgspec.Struct):
+    dependencies: dict[str, object] = {}
+
+
+class _Tools(msgspec.Struct):
+    poetry: _Poetry = msgspec.field(default_factory=_Poetry)
+
+
+class _Project(msgspec.Struct):
+    project: _Needs = msgspec.field(default_factory=_Needs)
+    tool: _Tools = msgspec.field(default_factory=_Tools)
+
+
+def _toml(path: Path, form: type[T]) -> T:
     try:
-        return tomllib.loads(path.read_text())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"libraries: {path}: not TOML: {error}") from error
+        return msgspec.toml.decode(path.read_bytes(), type=form)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        what = "" if isinstance(error, msgspec.ValidationError) else "not TOML: "
+        raise UsageError(f"libraries: {path}: {what}{error}") from error
 
 
 def _pylock(path: Path) -> Iterator[str]:
     """The packages of a `pylock.toml`, each with its version and marker."""
-    table = _toml(path)
-    if "lock-version" not in table:
+    lock = _toml(path, _Pylock)
+    if not lock.lock_version:
         raise UsageError(
             f"libraries: {path.name}: no lock file: expected requirements.txt, pylock.toml,"
             " uv.lock or poetry.lock"
         )
-    for one in table.get("packages", ()):
-        if "version" not in one:
-            raise UsageError(f"libraries: {path.name}: {one.get('name')} has no version")
-        marker = f" ; {one['marker']}" if "marker" in one else ""
-        yield f"{one['name']}=={one['version']}{marker}"
+    for one in lock.packages:
+        if not one.version:
+            raise UsageError(f"libraries: {path.name}: {one.name} has no version")
+        yield f"{one.name}=={one.version}" + (f" ; {one.marker}" if one.marker else "")
 
 
 def _locked(path: Path) -> tuple[list[str], list[str]]:
@@ -121,17 +158,16 @@ def _locked(path: Path) -> tuple[list[str], list[str]]:
     that the project needs itself.
     """
     packages = {
-        _alike(one["name"]): one["version"]
-        for one in _toml(path).get("package", ())
-        if "version" in one and not {"virtual", "editable"} & {*one.get("source", {})}
+        _alike(one.name): one.version
+        for one in _toml(path, _Lock).package
+        if one.version and not {"virtual", "editable"} & {*one.source}
     }
     project = path.with_name("pyproject.toml")
     if not project.is_file():
         raise UsageError(f"libraries: {path.name} needs the pyproject.toml of its project")
-    table = _toml(project)
-    needed = [str(one) for one in table.get("project", {}).get("dependencies", ())]
-    of_poetry = table.get("tool", {}).get("poetry", {}).get("dependencies", {})
-    needed += [name for name in of_poetry if name != "python"]
+    table = _toml(project, _Project)
+    needed = [*table.project.dependencies]
+    needed += [name for name in table.tool.poetry.dependencies if name != "python"]
     unlocked = [one for one in needed if _named(one) not in packages]
     if unlocked:
         raise UsageError(f"libraries: {path.name} does not lock {', '.join(unlocked)}")

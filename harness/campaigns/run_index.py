@@ -16,7 +16,7 @@ from holdfast.harness.campaigns.results import Result
 from holdfast.harness.core.clock import now_ns
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
-from holdfast.harness.judging.judge import stored
+from holdfast.harness.judging.stored import stored
 from holdfast.harness.plans.manifest import OWN, Manifest, Origin
 from holdfast.harness.runs import files, journal, registry
 from holdfast.harness.runs.directory import RunDir

@@ -1,43 +1,38 @@
 """One run from deployment to a complete history. It judges nothing.
 
-`python -m holdfast.harness.driver.run RUN_DIR`: reads everything it needs from the manifest, writes
-its records to files in the run directory, and its progress to standard output, one JSON line at a
-time. When its standard input closes it heals, tears down and exits.
+On hosts it is a process of its own (`process.py`), in the simulator a call.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
-import signal
-import sys
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from holdfast.harness.client.agent_link import AgentLink
-from holdfast.harness.client.self_faults import OrderingAgent
 from holdfast.harness.core.clock import MILLISECOND, SECOND
-from holdfast.harness.core.errors import AgentLost, EnvironmentFailed, HoldfastError, no_space
+from holdfast.harness.core.errors import AgentLost, EnvironmentFailed, HoldfastError
 from holdfast.harness.core.json_value import Json
-from holdfast.harness.core.loading import load
-from holdfast.harness.core.ports import EndsWithClient, Fabric, Hosting, Nemesis, Place
+from holdfast.harness.core.ports import Fabric, Hosting, Place
 from holdfast.harness.core.waiting import Sleeps, to_the_end, until
 from holdfast.harness.driver import server_record
+from holdfast.harness.driver.assembly import Assembly, ends_with_client, settle_ns
 from holdfast.harness.driver.cluster import Cluster
 from holdfast.harness.driver.data_folders import free_zeros
-from holdfast.harness.driver.operations import Operator
 from holdfast.harness.driver.runtime import Runtime
 from holdfast.harness.driver.schedule import Schedule
 from holdfast.harness.plans.manifest import Manifest
-from holdfast.harness.recording import segments, starvation
+from holdfast.harness.recording import segments
 from holdfast.harness.recording.phase import END, GO, PROBE, STOP
-from holdfast.harness.runs import inherited_signals
-from holdfast.harness.runs.directory import RunDir
 from holdfast.harness.runs.journal import Mark
 
+if TYPE_CHECKING:
+    from holdfast.harness.client.agent_link import AgentLink
+
 Progress = Callable[[Mapping[str, Json]], None]
+END_WORKLOAD = "end the workload"
+"""A line on the driver's standard input: as `Run.end_workload`."""
 END_WITHIN_NS = 10 * SECOND
 LOOK_NS = 20 * MILLISECOND
 """Interval between two checks of the writers' states."""
@@ -58,15 +53,15 @@ class Run:
         progress: Progress = lambda row: None,
     ) -> None:
         self.manifest = manifest
-        self.plan, self.promises = manifest.plan, manifest.promises
+        self.plan = manifest.plan
         self.problems: list[str] = []
         self._place = place
         self._backend = backend
         self._runtime = runtime
+        self._assembly = Assembly(manifest=manifest, place=place, backend=backend, runtime=runtime)
         self._live = runtime.live
         self._progress = progress
         self._reported: list[str] = []
-        self._ends_with_client = False
         self._broken = asyncio.Event()
         self._sleeps = Sleeps()
         self._end_faults: Callable[[], None] = lambda: None
@@ -81,23 +76,13 @@ class Run:
     async def execute(self) -> None:
         """Deploys, drives under faults, heals, settles, probes and tears down; always heals."""
         try:
-            nemeses = {do: load(entry) for do, entry in self.manifest.entries.nemeses.items()}
-            halves = dict.fromkeys(half for one in nemeses.values() for half in one.agent)
-            agent = await self._start_agent(list(halves))
+            nemeses = self._assembly.nemeses()
+            agent = await self._assembly.agent(nemeses.values())
         except BaseException:
             await to_the_end(self._tear_down())
             raise
-        cluster = self._cluster(agent, nemeses.values())
-        schedule = Schedule(
-            faults=self.plan.faults,
-            nemeses=nemeses,
-            seed=self.plan.seed,
-            cluster=cluster,
-            live=self._live,
-            note=self._runtime.append,
-            now=self._runtime.now,
-            peers=self.manifest.peers,
-        )
+        cluster = self._assembly.cluster(agent, nemeses.values())
+        schedule = self._assembly.schedule(cluster, nemeses)
         try:
             await self._while_all_last(agent, self._stages(cluster, schedule))
         except AgentLost as lost:
@@ -109,34 +94,6 @@ class Run:
             raise
         finally:
             await to_the_end(self._tear_down(agent))
-
-    def _cluster(self, agent: AgentLink, nemeses: Collection[Nemesis]) -> Cluster:
-        entries, backend = self.manifest.entries, self._backend
-        system = load(entries.system)
-        self._ends_with_client = isinstance(system, EndsWithClient) and system.ends_with_client
-        # A backend with its own fault agents injects all faults through them; elsewhere clients on
-        # this host are routed through our agent, or inject faults into themselves.
-        hosting = isinstance(backend, Hosting)
-        if isinstance(backend, Hosting):
-            system = backend.system(entries.system, system)
-        traits = [nemesis.traits for nemesis in nemeses]
-        cluster = Cluster(
-            plan=self.plan,
-            place=self._place,
-            backend=backend,
-            runtime=self._runtime,
-            system=system,
-            agent=agent if hosting else OrderingAgent(agent, self._place.run_dir / "workers"),
-            tapped=any(one.on_connections for one in traits) and not hosting,
-            ordered=any(one.in_client for one in traits) and not hosting,
-            entries=entries,
-            options=self.manifest.options,
-            site=self.manifest.site,
-            over_ns=self.plan.time_ns + self._settle_ns() + 60 * SECOND,
-        )
-        if any(one.operates for one in traits) and not hosting:
-            cluster.agent = Operator(cluster)
-        return cluster
 
     async def _tear_down(self, agent: AgentLink | None = None) -> None:
         """Heals and removes everything; a failure of one part does not skip the others."""
@@ -152,26 +109,10 @@ class Run:
                 self._runtime.close()
 
     async def _rescue(self, cluster: Cluster) -> None:
-        """Undoes the faults of the first fault agent, which has exited, with a second one.
-
-        A backend with its own fault agents ends what runs in the nodes, including the faults.
-        """
-        if isinstance(self._backend, Hosting):
-            return
         try:
-            agent = await self._start_agent()
+            await self._assembly.rescue(cluster)
         except HoldfastError as error:
             self._say("healing", problem=str(error))
-            return
-        try:
-            for node in cluster.nodes:
-                with suppress(HoldfastError):
-                    await cluster.adopt(node.name, agent)
-            await agent.ask("recover")
-        except HoldfastError as error:
-            self._say("healing", problem=str(error))
-        finally:
-            await agent.close()
 
     async def _while_all_last(
         self, agent: AgentLink, stages: Coroutine[object, None, None]
@@ -193,20 +134,6 @@ class Run:
             await asyncio.wait({work, loss})
             if not loss.cancelled():
                 loss.exception()
-
-    async def _start_agent(self, halves: Sequence[str] = ()) -> AgentLink:
-        """A fault agent that knows the kinds of fault with these halves."""
-        backend = self._backend
-        if isinstance(backend, Hosting):
-            agent: AgentLink = await backend.agents()
-        else:
-            run = RunDir(self._place.run_dir)
-            env = {"PYTHONPATH": str(run.code), **self._runtime.environ}
-            agent = await AgentLink.start(backend.agent_argv(), env, run.log("agent", "agent"))
-        await agent.ask("hello", kill_on_eof=True)
-        if halves:
-            await agent.ask("load", halves=list(halves))
-        return agent
 
     async def _stages(self, cluster: Cluster, schedule: Schedule) -> None:
         self._say("deploy")
@@ -263,17 +190,11 @@ class Run:
         self._mark("stop")
         set_phase(STOP)
         self._say("settle")
-        await self._until_states(cluster, "idle", segments.IDLE, self._settle_ns())
+        await self._until_states(cluster, "idle", segments.IDLE, settle_ns(self.manifest))
         self._say("probe")
         self._mark("probe")
         set_phase(PROBE)
         await self._until_probed(cluster)
-
-    def _settle_ns(self) -> int:
-        """Recovery, and a lease for every possible holder, waiter and unanswered acquire."""
-        parties = self.plan.clients + 1
-        hold_ns = self.manifest.longest_hold_ns
-        return int(self.promises.recovery_ns + parties * hold_ns + 5 * SECOND)
 
     async def _until_probed(self, cluster: Cluster) -> None:
         bound = int(self.manifest.options.workload["probe_ns"])
@@ -354,7 +275,7 @@ class Run:
             self._reported.append(writer)
             await cluster.require_service()
             self.problems.append(cluster.exit_message(name))
-            if self._ends_with_client and name[0] in "cp":
+            if name[0] in "cp" and ends_with_client(self.manifest):
                 self._broken.set()
 
     def _mark(
@@ -379,107 +300,3 @@ class Run:
         # The reader of the progress may have exited: the end of standard input reports that.
         with suppress(BrokenPipeError):
             self._progress({"stage": stage, **rest})
-
-
-END_WORKLOAD = "end the workload"
-"""A line on the driver's standard input."""
-
-
-class _Stop:
-    """Stops the work, once: a second ^C must not interrupt the healing."""
-
-    def __init__(self, work: asyncio.Task[None]) -> None:
-        self._work = work
-        self._asked = False
-
-    def __call__(self) -> None:
-        if not self._asked:
-            self._asked = True
-            self._work.cancel()
-
-
-async def _until_input_ends(stop: _Stop, end_workload: Callable[[], None]) -> None:
-    """Stops the work when the process that started this one has exited; until then, obeys it."""
-    loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader()
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    while line := await reader.readline():
-        if line.decode(errors="replace").strip() == END_WORKLOAD:
-            end_workload()
-    stop()
-
-
-async def _main(started: Callable[[], Run]) -> None:
-    runs: list[Run] = []
-
-    async def execute() -> None:
-        runs.append(started())
-        await runs[0].execute()
-
-    def end_workload() -> None:
-        for run in runs:
-            run.end_workload()
-
-    work = asyncio.ensure_future(execute())
-    stop = _Stop(work)
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop)
-    orphaned = asyncio.ensure_future(_until_input_ends(stop, end_workload))
-    try:
-        await work
-    finally:
-        orphaned.cancel()
-
-
-def main(argv: list[str]) -> int:
-    """Exit code 0: a complete history; 130: stopped; else that of the error it printed."""
-    inherited_signals.end_here()
-    run = RunDir(Path(argv[1]))
-    manifest = run.read_manifest()
-    starvation.begin(run.path, "driver")
-
-    def progress(row: Mapping[str, Json]) -> None:
-        sys.stdout.write(json.dumps(row) + "\n")
-        sys.stdout.flush()
-
-    def started() -> Run:
-        # It reads rows with numpy, which the driver in the simulator does not need.
-        from holdfast.harness.driver.host_runtime import HostRuntime
-
-        place = Place(
-            run_id=manifest.run,
-            run_dir=run.path,
-            shared=(run.code, *map(Path, manifest.libraries)),
-            label=manifest.label,
-            seed=manifest.plan.seed,
-            hosts=manifest.hosts,
-        )
-        backend = load(manifest.entries.backend)(place)
-        runtime = HostRuntime(place, backend)
-        return Run(manifest, place, backend, runtime, progress)
-
-    failed: HoldfastError
-    try:
-        asyncio.run(_main(started))
-    except asyncio.CancelledError:
-        return 130
-    except HoldfastError as error:
-        failed = error
-    except OSError as error:
-        full = no_space(error, run.path)
-        if full is None:
-            raise
-        failed = full
-    else:
-        return 0
-    # The log may lie on the disk that is full, and the reader of the progress may have exited.
-    with suppress(OSError):
-        sys.stderr.write(f"{failed}\n")
-    with suppress(BrokenPipeError):
-        progress({"stage": "failed", "error": str(failed), "exit_code": failed.exit_code})
-    return failed.exit_code
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv))

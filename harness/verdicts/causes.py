@@ -16,49 +16,27 @@ from holdfast.harness.core.fault_traits import Traits
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.verdicts.advice import advice_of
 from holdfast.harness.verdicts.cause_steps import sentence_of, steps_of
+from holdfast.harness.verdicts.finding_kinds import of_mechanism
 from holdfast.harness.verdicts.judged import Cause, Event, Judged, ObservedFault, Shown, Step
 
 FREED = ("foreign-release", "late-release")
 """Values of `Shown.cause`: a release freed another client's hold, or may have."""
 RELEASED, OVERLAP, LATE, WAIT = "released", "overlap", "late", "wait"
-FOREIGN = ("foreign-release", "foreign-renewal")
+FOREIGN = of_mechanism("foreign")
 MECHANISMS: Mapping[str, tuple[str, ...]] = {
-    RELEASED: (),
-    "forgotten": ("lost-grant", "revived-hold", "grant-before-sync"),
-    OVERLAP: (
-        "double-grant",
-        "double-holder",
-        "broken-lease",
-        "early-grant",
-        "over-admission",
-        "dead-grant",
-    ),
-    "token": (
-        "token-after-power-loss",
-        "token-after-operation",
-        "token-repeated",
-        "token-inversion",
-    ),
-    "foreign": FOREIGN,
-    "notice": (
-        "lost-without-notice",
-        "silent-reacquire",
-        "wrong-reason",
-        "late-notice",
-        "write-after-notice",
-    ),
-    "rejection": ("false-rejection",),
-    "work": ("lost-update", "job-done-twice", "job-never-done"),
-    WAIT: (
-        "multi-lock-deadlock",
-        "deadlock",
-        "livelock",
-        "orphan",
-        "starved",
-        "overtaken",
-        "beyond-queue",
-    ),
-    LATE: ("stale-accepted-write", "expired-owner-write"),
+    name: of_mechanism(name)
+    for name in (
+        RELEASED,
+        "forgotten",
+        OVERLAP,
+        "token",
+        "foreign",
+        "notice",
+        "rejection",
+        "work",
+        WAIT,
+        LATE,
+    )
 }
 """Kinds of findings by what goes wrong, what others can follow from first. RELEASED are overlaps
 whose `cause` is one of FREED."""

@@ -301,6 +301,7 @@ class Judged:
     traced    its servers' steps against their specification; None if the plan did not ask for it
     in_parts  how it was judged in parts; None: at once
     server_record   the servers' own record compared with the responses; None: not recorded
+    seen      lens of a plug-in -> what it has seen of the run
     remedy    the command that exercises the promised properties that are UNKNOWN, "" for none
     report    path of the report, "" if none was written
     """
@@ -332,6 +333,7 @@ class Judged:
     verified: Verified = field(default=Verified(), metadata=OMITTED)
     traced: Traced | None = field(default=None, metadata=OMITTED)
     in_parts: InParts | None = field(default=None, metadata=OMITTED)
+    seen: Mapping[str, Json] = field(default_factory=dict, metadata=OMITTED)
     remedy: str = field(default="", metadata=OMITTED)
     report: str = field(default="", metadata=OMITTED)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from holdfast.harness.runs import files
-from holdfast.reports.run.html import template_environment
+from holdfast.reports.text.templates import template_environment
 
 STATES = {
     "HOLDS": "holds",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
@@ -9,8 +11,8 @@ from rich.text import Text
 
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.verdicts.judged import Judged, Judgement, Outcome, UnderKind
-from holdfast.harness.verdicts.server_record import ServerRecord
-from holdfast.reports.run import coverage_table, server_record, story
+from holdfast.harness.verdicts.section import Section
+from holdfast.reports.run import coverage_table, story
 from holdfast.reports.text import formatting, tables
 from holdfast.reports.text.layout import aligned
 
@@ -30,11 +32,20 @@ WIDE = 100
 """Minimum width in columns for showing coverage counts."""
 
 
-def render(run: Judged, *, width: int, colour: bool, why: str = "", verbose: bool = False) -> str:
+def render(
+    run: Judged,
+    *,
+    width: int,
+    colour: bool,
+    why: str = "",
+    verbose: bool = False,
+    sections: Sequence[Section] = (),
+) -> str:
     """The run as text of at most `width` columns; without colour it has no escape sequences.
 
-    why      the command that explains its violation, "" for none
-    verbose  with the tables of properties, errors and faults, and every cause
+    why       the command that explains its violation, "" for none
+    verbose   with the tables of properties, errors and faults, and every cause
+    sections  of features that looked at the run
     """
     console, out = tables.buffered(width, colour=colour)
     _print_verdict(console, run, verbose=verbose)
@@ -44,8 +55,8 @@ def render(run: Judged, *, width: int, colour: bool, why: str = "", verbose: boo
         _print_errors(console, run)
     elif run.evidence.errors and run.outcome() not in (Outcome.HOLDS, Outcome.LIMIT):
         console.print(Text(_first_error(run)))
-    if run.server_record is not None:
-        _print_server_record(console, run, run.server_record)
+    for section in sections:
+        _print_section(console, section)
     _print_end(console, run, why, verbose=verbose)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
@@ -244,21 +255,16 @@ def _faults(run: Judged) -> Table:
     return table
 
 
-def _print_server_record(console: Console, run: Judged, record: ServerRecord) -> None:
-    console.print(Text(server_record.TITLE, style="bold"))
-    sentences = [
-        server_record.result(record),
-        *server_record.compared(record),
-        *server_record.gaps(run, record),
-    ]
-    for sentence in sentences:
+def _print_section(console: Console, section: Section) -> None:
+    console.print(Text(section.title, style="bold"))
+    for sentence in (section.result, *section.sentences):
         console.print(Padding(Text(sentence), (0, 0, 0, 2)))
-    for kind, _, several in server_record.kinds(record):
-        for one in several[:FINDINGS_A_PROPERTY]:
-            line = f"{kind}: {formatting.stopped(one.sentence, 400)}"
+    for kind, _, rows in section.rows:
+        for row in rows[:FINDINGS_A_PROPERTY]:
+            line = f"{kind}: {formatting.stopped(row.sentence, 400)}"
             console.print(Padding(Text(formatting.plain(line, 460)), (0, 0, 0, 2)))
-        if len(several) > FINDINGS_A_PROPERTY:
-            rest = len(several) - FINDINGS_A_PROPERTY
+        if len(rows) > FINDINGS_A_PROPERTY:
+            rest = len(rows) - FINDINGS_A_PROPERTY
             console.print(Text(f"  and {rest:,} more of {kind} in the report", style="dim"))
     console.print()
 

@@ -1,23 +1,9 @@
-"""Name, meaning and remedy of each kind of finding: `finding_kinds.toml`."""
+"""The words for a finding: those of its kind, and of its cause."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from holdfast.harness.verdicts.finding_kinds import KINDS, Kind
 
-import msgspec
-
-
-class Kind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A kind of finding: name, mechanism, remedy."""
-
-    name: str
-    means: str
-    remedy: str
-
-
-KINDS = msgspec.toml.decode(
-    Path(__file__).with_name("finding_kinds.toml").read_bytes(), type=dict[str, Kind]
-)
 CAUSES: dict[str, tuple[str, str]] = {
     "foreign-release": (
         "foreign-release",

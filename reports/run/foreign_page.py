@@ -8,7 +8,7 @@ from pathlib import Path
 from holdfast.harness.foreign.verdict import ForeignVerdict
 from holdfast.harness.runs import files
 from holdfast.reports.pictures.linearization import Linearization, draw_linearization
-from holdfast.reports.run.html import template_environment
+from holdfast.reports.text.templates import template_environment
 
 STATES = {"HOLDS": "holds", "VIOLATED": "broken", "UNKNOWN": "unknown"}
 FINDINGS_SHOWN = 100

@@ -3,48 +3,23 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
-from pathlib import Path
-from types import CodeType
+from collections.abc import Mapping, Sequence
 
-from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined
-from jinja2.bccache import Bucket
-from markupsafe import Markup, escape
+from jinja2 import Environment
 
 from holdfast.harness.core.json_value import Json
-from holdfast.harness.core.verdict import Verdict
-from holdfast.harness.runs import files
-from holdfast.harness.verdicts.judged import Judged, Judgement, Outcome
+from holdfast.harness.verdicts.judged import Judged, Outcome
+from holdfast.harness.verdicts.section import Section
 from holdfast.reports.pictures import charts
 from holdfast.reports.pictures.overview import overview
 from holdfast.reports.pictures.timeline import DIGEST, SCRIPT, Recorded, timeline
-from holdfast.reports.run import at_a_glance, coverage_table, next_step, page, server_record, story
+from holdfast.reports.run import at_a_glance, coverage_table, next_step, page, story
 from holdfast.reports.run.coverage_advice import advices
 from holdfast.reports.run.nearby_operations import around, ends_of_leases
 from holdfast.reports.text import formatting
+from holdfast.reports.text.templates import template_environment
 
-TEMPLATES = Path(__file__).parents[1] / "templates"
 PLAN_LIMIT = 60_000
-
-
-def write(
-    run_dir: Path,
-    run: Judged,
-    manifest: Mapping[str, Json],
-    plan_toml: str,
-    recorded: Recorded | None = None,
-    no_timeline: str = "",
-    *,
-    name: str = "report.html",
-    simulated: bool = False,
-) -> Path:
-    """Writes the report into a folder, of the run or another one, and returns its path.
-
-    The file is written atomically. simulated: the run was on virtual time.
-    """
-    text = render(run, manifest, plan_toml, recorded, no_timeline, simulated=simulated)
-    files.write(run_dir, name, text.encode())
-    return run_dir / name
 
 
 def render(
@@ -55,6 +30,7 @@ def render(
     no_timeline: str = "",
     *,
     simulated: bool = False,
+    sections: Sequence[Section] = (),
 ) -> str:
     """The report as a string; without a timeline if there is no recording (`no_timeline`: why)."""
     groups = page.groups(
@@ -83,7 +59,7 @@ def render(
             groups=groups,
             overview=overview(run, [(c.number, c.finding, c.tone) for c in cards]),
             sections=page.sections(run),
-            record=_server_record(run),
+            features=sections,
             spans=page.spans(run),
             tokens=charts.tokens(run),
             token_rows=page.token_rows(run),
@@ -120,63 +96,6 @@ def _at_a_glance(run: Judged) -> dict[str, object]:
     }
 
 
-def _server_record(run: Judged) -> dict[str, object] | None:
-    """The section about the servers' own record, None if the run has none."""
-    found = run.server_record
-    if found is None:
-        return None
-    return {
-        "title": server_record.TITLE,
-        "result": server_record.result(found),
-        "compared": server_record.compared(found),
-        "gaps": server_record.gaps(run, found),
-        "kinds": server_record.kinds(found),
-    }
-
-
-def state(judgement: Judgement) -> str:
-    """Style of a verdict: "holds", "broken", "limit" or "unknown"."""
-    if judgement.verdict is Verdict.VIOLATED:
-        return "broken" if judgement.promised else "limit"
-    return "holds" if judgement.verdict is Verdict.HOLDS else "unknown"
-
-
-class CompiledTemplates(BytecodeCache):
-    """Code of the templates that this process has compiled.
-
-    Every report has its own environment, whose globals depend on the run. The code depends on the
-    source and the filters, which all environments share.
-    """
-
-    def __init__(self) -> None:
-        self._codes: dict[tuple[str, str], CodeType] = {}
-
-    def load_bytecode(self, bucket: Bucket) -> None:
-        bucket.code = self._codes.get((bucket.key, bucket.checksum))
-
-    def dump_bytecode(self, bucket: Bucket) -> None:
-        if bucket.code is not None:
-            self._codes[bucket.key, bucket.checksum] = bucket.code
-
-
-COMPILED = CompiledTemplates()
-
-
-def template_environment() -> Environment:
-    """Templates that escape everything, with the filters for untrusted text."""
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        bytecode_cache=COMPILED,
-    )
-    environment.filters |= FILTERS
-    environment.globals |= {"count": formatting.count, "state": state}
-    return environment
-
-
 def _environment(run: Judged) -> Environment:
     environment = template_environment()
     environment.globals |= {
@@ -193,29 +112,3 @@ def _environment(run: Judged) -> Environment:
         },
     }
     return environment
-
-
-def _say(text: object, limit: int = formatting.DISPLAY_LIMIT) -> Markup:
-    """Untrusted text: escaped, shortened, isolated from the text direction around it."""
-    return Markup("<bdi>") + escape(formatting.plain(text, limit)) + Markup("</bdi>")
-
-
-def _words(text: object, limit: int = formatting.DISPLAY_LIMIT) -> Markup:
-    """A command: each word apart, so that a line does not end within one, after "--"."""
-    words = formatting.plain(text, limit).split(" ")
-    return Markup(" ").join(Markup('<span class="arg">{}</span>').format(word) for word in words)
-
-
-FILTERS = {
-    "words": _words,
-    "say": _say,
-    "sentence": formatting.sentence,
-    "capital": lambda text: str(text)[:1].upper() + str(text)[1:],
-    "stopped": formatting.stopped,
-    "span": formatting.span,
-    "number": formatting.number,
-    "measured": formatting.evidence,
-    "percent": formatting.percent,
-    "spaced": lambda text: formatting.plain(str(text).replace("-", " ").replace("_", " "), 60),
-}
-"""Filters of templates."""

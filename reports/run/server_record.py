@@ -8,11 +8,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.harness.verdicts.judged import Judged
+from holdfast.harness.verdicts.section import Section, SectionRow
 from holdfast.harness.verdicts.server_record import KINDS, Difference, ServerRecord
 from holdfast.reports.text.formatting import count, plain, seconds, stopped
 
-TITLE = "Servers' own record"
 SHOWN_GAPS = 3
+
+
+def section(run: Judged, record: ServerRecord) -> Section:
+    """All of it, as the page and the terminal show it."""
+    return Section(
+        anchor="server-record",
+        title="Servers' own record",
+        short="Servers' record",
+        result=result(record),
+        sentences=(*compared(record), *gaps(run, record)),
+        about="Differences between the servers' record and the responses",
+        heads=("Difference", "Time", "What differs"),
+        rows=tuple(
+            (kind, meaning, tuple(SectionRow(t_ns=one.t_ns, sentence=one.sentence) for one in rows))
+            for kind, meaning, rows in kinds(record)
+        ),
+    )
 
 
 def result(record: ServerRecord) -> str:

@@ -15,6 +15,7 @@ import click
 
 from holdfast import catalogue
 from holdfast.catalogue import design_sheet
+from holdfast.catalogue.surface import SURFACE
 from holdfast.commands import COMMANDS, cli
 from holdfast.commands.options import EVERY_OPTION
 from holdfast.harness.core.loading import load
@@ -148,6 +149,20 @@ def commands() -> str:
     )
 
 
+def surface() -> str:
+    """The page about what plug-ins may import."""
+    about = (
+        "What a plug-in may import of Holdfast: these modules, and of them the names without `_` in"
+        " front. The packages beside the core import nothing else of it, but for a list in"
+        " `tests/house/test_surface.py` that only becomes shorter."
+    )
+    rows = ["| module | content |", "| --- | --- |"]
+    for name in SURFACE:
+        first = docstring(f"holdfast.{name}").partition("\n\n")[0].replace("\n", " ")
+        rows.append(f"| `holdfast.{name}` | {first.replace('|', '&#124;')} |")
+    return _page("Public modules", about, ["\n".join(rows)])
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "commands": commands,
     "scenarios": scenarios,
@@ -155,6 +170,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "nemeses": nemeses,
     "checkers": checkers,
     "systems": systems,
+    "surface": surface,
 }
 
 

@@ -27,12 +27,12 @@ from holdfast.checkers.properties import (
     bounded_wait,
     deadlock_freedom,
     loss_notice,
-    no_multi_lock_deadlock,
+    wait_cycles,
 )
 from holdfast.checkers.properties.livelock import _tried
 from holdfast.checkers.properties.lock_timeline import Counted, conditional
 from holdfast.checkers.properties.loss_notice import writes_after_notice
-from holdfast.checkers.properties.mutual_exclusion import shortening
+from holdfast.checkers.properties.second_hold import shortening
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.loading import load
@@ -220,16 +220,16 @@ def test_table_and_reach_know_a_hold_of_one_instant() -> None:
 
 
 def test_a_circle_is_judged_by_what_lies_between_faults() -> None:
-    limit = no_multi_lock_deadlock.FOUND_WITHIN_NS
-    spans = list(no_multi_lock_deadlock._without([], (5, 5 + limit)))
+    limit = wait_cycles.FOUND_WITHIN_NS
+    spans = list(wait_cycles._without([], (5, 5 + limit)))
     assert spans == []
-    assert list(no_multi_lock_deadlock._without([], (5, 6 + limit))) == [(5, 6 + limit)]
+    assert list(wait_cycles._without([], (5, 6 + limit))) == [(5, 6 + limit)]
     fault = (6 + limit, 7 + limit)
     whole = (5, 8 + 2 * limit)
-    assert list(no_multi_lock_deadlock._without([fault], whole)) == [
+    assert list(wait_cycles._without([fault], whole)) == [
         (5, 6 + limit), (7 + limit, 8 + 2 * limit),
     ]  # fmt: skip
-    assert list(no_multi_lock_deadlock._without([(5, 7)], (5, 7 + limit))) == []
+    assert list(wait_cycles._without([(5, 7)], (5, 7 + limit))) == []
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.checkers.coverage.requirements import contended, exercise
+from holdfast.checkers.coverage.needs_of_waits import contended
+from holdfast.checkers.coverage.requirements import exercise
 from holdfast.checkers.facts.fault_windows import coverage
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.harness.core.case import Case

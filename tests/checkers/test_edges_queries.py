@@ -21,7 +21,7 @@ from holdfast.checkers.holds.statements import RELEASES, RENEWALS, UNIQUE
 from holdfast.checkers.holds.succession import Succession
 from holdfast.checkers.properties import exactly_once_job, no_expired_write, no_false_rejection
 from holdfast.checkers.properties.loss_notice import writes_after_notice
-from holdfast.checkers.properties.mutual_exclusion import shortening
+from holdfast.checkers.properties.second_hold import shortening
 from holdfast.checkers.properties.truthful_queries import check
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.job_keys import mark_key

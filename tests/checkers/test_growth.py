@@ -13,7 +13,7 @@ import pytest
 
 from holdfast import catalogue
 from holdfast.checkers.linearizability import locks, registers
-from holdfast.checkers.properties import no_multi_lock_deadlock
+from holdfast.checkers.properties import wait_cycles
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import Op, Status
@@ -167,8 +167,8 @@ def test_a_checker_calls_no_more_than_in_proportion(
     prop: str, shape: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Waits of all for all are as many as the square: there is a bound to those."""
-    monkeypatch.setattr(no_multi_lock_deadlock, "MOST_EDGES", 300)
-    monkeypatch.setattr(no_multi_lock_deadlock, "MOST_STEPS", 3_000)
+    monkeypatch.setattr(wait_cycles, "MOST_EDGES", 300)
+    monkeypatch.setattr(wait_cycles, "MOST_STEPS", 3_000)
     check = load(catalogue.CHECKERS[prop])
     check(SHAPES[shape](4))
     few = calls(check, SHAPES[shape](SMALL))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.checkers.properties import no_multi_lock_deadlock
+from holdfast.checkers.properties import no_multi_lock_deadlock, wait_cycles
 from holdfast.harness.core.operations import Mode, Op, Status, Terms
 from holdfast.harness.core.verdict import Verdict
 from tests.checkers.faults import window
@@ -55,11 +55,11 @@ def test_of_many_circles_of_the_same_locks_the_first_is_a_finding() -> None:
 
 
 def test_beyond_its_bounds_it_says_that_it_gave_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(no_multi_lock_deadlock, "MOST_EDGES", 1)
+    monkeypatch.setattr(wait_cycles, "MOST_EDGES", 1)
     verdict = no_multi_lock_deadlock.check(case(CIRCLE))
     assert verdict.verdict is Verdict.UNKNOWN and "too many waits" in verdict.reason
     monkeypatch.undo()
-    monkeypatch.setattr(no_multi_lock_deadlock, "MOST_STEPS", 0)
+    monkeypatch.setattr(wait_cycles, "MOST_STEPS", 0)
     verdict = no_multi_lock_deadlock.check(case(CIRCLE))
     assert verdict.verdict is Verdict.UNKNOWN and "too many waits" in verdict.reason
 

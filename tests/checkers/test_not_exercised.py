@@ -358,7 +358,7 @@ def test_what_was_exercised_holds(prop: str) -> None:
 
 def test_who_met_whom_agrees_with_looking_at_every_pair() -> None:
     """`_met` beside brute force, with owners that re-enter and spans that end together."""
-    from holdfast.checkers.coverage.requirements import _met
+    from holdfast.checkers.coverage.needs_of_waits import _met
     from holdfast.checkers.holds.attempt_table import table
 
     rng = np.random.default_rng(7)

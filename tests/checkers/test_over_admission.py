@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.checkers.coverage.requirements import contended
+from holdfast.checkers.coverage.needs_of_waits import contended
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.properties import mutual_exclusion
 from holdfast.harness.core.operations import PLAIN, Mode, Op, Terms

@@ -13,7 +13,7 @@ from holdfast.checkers.properties.mutual_exclusion import check
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.verdict import Finding, PropertyVerdict, Severity, Verdict
-from holdfast.harness.judging.judge import overall
+from holdfast.harness.judging.outcome import overall
 from holdfast.harness.verdicts.judged import Judgement, UnderKind
 from tests.checkers.faults import window
 from tests.checkers.shorthand import case

@@ -14,7 +14,7 @@ from holdfast.clusters.systems import relay
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.ports import Node, Place
 from holdfast.harness.plans.plan import Plan
-from holdfast.planning import prepare, run_folder
+from holdfast.planning import manifest, prepare
 
 LISTED = {"running": "127.0.0.1:7001"}
 
@@ -50,8 +50,8 @@ def test_what_cannot_be_done_to_servers_that_run_is_refused(
 )
 def test_faults_of_clients_remain(nemesis: tuple[str, dict[str, str]]) -> None:
     made = prepare.complete(plan(nemeses=(nemesis,)))
-    assert made.faults and run_folder.server_command(made) == relay.COMMAND
-    assert run_folder.server_command(plan(options={})) == ""
+    assert made.faults and manifest.server_command(made) == relay.COMMAND
+    assert manifest.server_command(plan(options={})) == ""
 
 
 def test_each_relay_has_its_own_server(tmp_path: Path) -> None:

@@ -21,7 +21,8 @@ from benchmarks.run_directory import Shape, write
 
 from holdfast import catalogue
 from holdfast.checkers.linearizability.exact.rules import conflicts
-from holdfast.engine.judging import judge_run, report_run
+from holdfast.engine.judging import judge_run
+from holdfast.engine.reporting import report_run
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import Op, Status

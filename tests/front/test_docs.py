@@ -12,7 +12,7 @@ import pytest
 from holdfast import catalogue
 from holdfast.commands import COMMANDS
 from holdfast.harness.core.verdict import PROPERTIES
-from holdfast.reports.run.finding_kinds import KINDS
+from holdfast.harness.verdicts.finding_kinds import KINDS
 
 ROOT = Path(__file__).resolve().parents[2]
 Capture = pytest.CaptureFixture[str]

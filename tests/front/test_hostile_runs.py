@@ -225,7 +225,7 @@ def test_a_mistake_of_ours_is_one_line_and_a_private_file(
     def broken(*args: Any) -> None:
         raise ZeroDivisionError("a mistake\nof two lines")
 
-    monkeypatch.setattr("holdfast.harness.judging.judge.judge", broken)
+    monkeypatch.setattr("holdfast.harness.judging.recorded_run.judge", broken)
     capsys.readouterr()
     assert code_of("check", str(run)) == 4
     (line,) = capsys.readouterr().err.splitlines()

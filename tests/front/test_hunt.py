@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 
 from holdfast import catalogue
+from holdfast.campaigns import runner
 from holdfast.catalogue.findings import FINDINGS
 from holdfast.clusters.libraries.rows import LIBRARIES
-from holdfast.engine import campaign_runner
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.verdict import Severity
@@ -537,7 +537,7 @@ def test_bad_input_is_refused_before_anything_runs(
     capsys: Capture, words: list[str], says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(releases, "published", none)
-    monkeypatch.setattr(campaign_runner, "executor", lambda *_: pytest.fail("a pool was started"))
+    monkeypatch.setattr(runner, "executor", lambda *_: pytest.fail("a pool was started"))
     said = holdfast(capsys, "hunt", *words)
     assert (said.code, said.out) == (2, "") and says in said.err
 

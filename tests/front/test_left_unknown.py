@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import holdfast as hf
-from holdfast.engine.result_collection import gather
+from holdfast.campaigns.result_collection import gather
 from holdfast.harness.campaigns import gate
 from holdfast.harness.campaigns.baseline import Baseline
 from holdfast.harness.core.verdict import Severity

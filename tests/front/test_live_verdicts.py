@@ -25,13 +25,13 @@ from holdfast.harness.core.verdict import Finding
 from holdfast.harness.history import reader
 from holdfast.harness.history.growing import Growing
 from holdfast.harness.history.reader import ROW_DTYPE
-from holdfast.harness.judging.judge import stored
 from holdfast.harness.judging.run_case import case_of
+from holdfast.harness.judging.stored import stored
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.recording.segments import HEADER_BYTES, Recorder
 from holdfast.harness.runs import journal
 from holdfast.harness.runs.directory import RunDir
-from holdfast.planning import prepare
+from holdfast.planning import prepare, run_folder
 
 Found = tuple[str, str, str, int]
 """Of a finding: property, kind, lock, and one of its attempts. Which other attempt it is told with
@@ -205,7 +205,9 @@ def test_a_run_that_cannot_end_at_a_violation_says_why(
 def test_only_what_is_promised_under_all_faults_of_the_plan_is_judged_early(tmp_path: Path) -> None:
     def judged(*kinds: str) -> list[str]:
         plan = Plan(system="redis", nodes=1, seed=1, nemeses=tuple((kind, {}) for kind in kinds))
-        run = prepare.create(prepare.prepared(plan), tmp_path / "-".join(("runs", *kinds)), "again")
+        run = run_folder.create(
+            prepare.prepared(plan), tmp_path / "-".join(("runs", *kinds)), "again"
+        )
         return judged_early(run.read_manifest())
 
     assert judged() == judged("pause") == ["mutual-exclusion"]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.campaigns.result_collection import gather
 from holdfast.catalogue import user_system
-from holdfast.engine.result_collection import gather
 from tests import needs
 from tests.front.author import Repository
 from tests.front.said import holdfast

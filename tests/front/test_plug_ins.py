@@ -160,6 +160,19 @@ def test_an_installed_kind_of_fault_brings_its_half_to_the_agent(fresh: Environm
 
 
 @SLOW
+def test_an_installed_lens_adds_to_verdict_and_report_and_a_broken_one_is_named_once(
+    fresh: Environment,
+) -> None:
+    told = fresh.run("holdfast", *QUICK, "--system", "single")
+    verdict = json.loads(told.stdout)
+    counts = verdict["seen"]["busiest"]
+    assert sum(counts.values()) == verdict["evidence"]["acquire"]["granted"], told.stderr
+    assert told.stderr.count(f"plug-in unlike of {ORIGIN}: expected a holdfast") == 1
+    page = (fresh.folder / ".holdfast" / "runs" / "latest" / "report.html").read_text()
+    assert 'id="busiest"' in page and f"was granted {max(counts.values())} of" in page
+
+
+@SLOW
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_starter_passes_its_own_test_in_a_fresh_environment(
     fresh: Environment, kind: str

@@ -176,7 +176,7 @@ def driver_of(pid: int) -> list[bytes]:
     for child in found:
         with suppress(OSError):
             lines.append(Path(f"/proc/{child}/cmdline").read_bytes())
-    return [line for line in lines if b"holdfast.harness.driver.run" in line]
+    return [line for line in lines if b"holdfast.harness.driver.process" in line]
 
 
 @pytest.mark.parametrize("seed", SWEEPS)

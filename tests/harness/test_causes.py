@@ -26,7 +26,7 @@ from holdfast.harness.verdicts.judged import (
 from tests.checkers.shorthand import LEASE_LOCK
 
 LEASE_NS = 2 * SECOND
-KINDS = Path(__file__).resolve().parents[2] / "reports" / "run" / "finding_kinds.toml"
+KINDS = Path(__file__).resolve().parents[2] / "harness" / "verdicts" / "finding_kinds.toml"
 
 
 def call(

@@ -15,7 +15,7 @@ from holdfast.harness.campaigns import results
 from holdfast.harness.campaigns.results import Result
 from holdfast.harness.core import verdict
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.judging import judge
+from holdfast.harness.judging.stored import stored
 from holdfast.harness.runs import journal
 from holdfast.harness.runs.directory import RunDir
 from holdfast.harness.verdicts.former_keys import current
@@ -76,7 +76,7 @@ def test_old_verdicts_are_read(old: RunDir) -> None:
     assert told["faults"][0]["effective"] is True
     text = old.verdicts.read_text().replace('"effective"', '"bit"')
     old.verdicts.write_text(text.replace(verdict.SCHEMA, "holdfast-verdict/2"))
-    assert [fault.effective for fault in judge.stored(old).faults] == [True, False]
+    assert [fault.effective for fault in stored(old).faults] == [True, False]
 
 
 def test_a_result_of_an_old_campaign_is_read() -> None:

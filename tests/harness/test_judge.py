@@ -23,7 +23,8 @@ from holdfast.harness.core.verdict import (
     Verdict,
 )
 from holdfast.harness.history.reader import Recording
-from holdfast.harness.judging.judge import OWNERS_ADMITTED, judge_case, meant, overall
+from holdfast.harness.judging.judge import OWNERS_ADMITTED, judge_case
+from holdfast.harness.judging.outcome import meant, overall
 from holdfast.harness.judging.run_case import LONGEST_NS, case_of
 from holdfast.harness.plans.manifest import Manifest, RecordedChecker
 from holdfast.harness.runs.journal import FaultRow, Mark

@@ -155,7 +155,7 @@ OPENS_BY_ITSELF = {
     "reports/pictures/standalone.py": "our own templates",
     "reports/pictures/timeline.py": "our own templates",
     "reports/many/claims.py": "our own table",
-    "reports/run/finding_kinds.py": "our own table",
+    "harness/verdicts/finding_kinds.py": "our own table",
     "reports/outputs/gate.py": "writes where the user says",
     "reports/outputs/junit.py": "the same",
 }

@@ -10,9 +10,11 @@ import ast
 import io
 import statistics
 import tokenize
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from holdfast.catalogue.surface import SURFACE
 from tests.house import wall
 from tests.house.imports import ROOT, cycles, folder, loaded, modules, nodes
 
@@ -70,6 +72,30 @@ def fault_kinds(inside: Iterable[ast.AST]) -> int:
     return sum(isinstance(node, ast.Constant) and node.value in FAULT_KINDS for node in inside)
 
 
+def _beside(module: str) -> bool:
+    return wall.package_of(module) not in ("core", "door")
+
+
+def assigned(name: str) -> int:
+    """How often a variable of this name is assigned in the sources."""
+    return sum(
+        isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
+        for inside in parsed().values()
+        for node in inside
+    )
+
+
+def shared_class_names() -> set[str]:
+    """Names of which several modules have a class each."""
+    count = Counter(
+        node.name
+        for inside in parsed().values()
+        for node in inside
+        if isinstance(node, ast.ClassDef)
+    )
+    return {name for name, times in count.items() if times > 1}
+
+
 def figures() -> Iterator[tuple[str, object]]:
     """(what, how many) of the whole source tree, in the order in which they are printed."""
     of, files = parsed(), list(modules().values())
@@ -91,6 +117,13 @@ def figures() -> Iterator[tuple[str, object]]:
     yield "imports from the core into packages", len(wall.arrows())
     yield "imports inside functions, without doors", sum(wall.lazy_imports().values())
     yield "most imports of a module of the core", wall.widest()
+    surface = {t for m in modules() if _beside(m) for t in wall.imported(m) if not _beside(t)}
+    surface = {module for module in surface if wall.package_of(module) == "core"}
+    yield "modules of the core that packages import", len(surface)
+    yield "of them public", len(surface & set(SURFACE))
+    for name in ("found", "told", "said"):
+        yield f"assignments of {name}", assigned(name)
+    yield "class names with two meanings", len(shared_class_names())
     yield "uses of Any", sum(names(inside, "Any") for inside in of.values())
     yield "uses of getattr", sum(names(inside, "getattr") for inside in of.values())
     elsewhere = [inside for m, inside in of.items() if room_of(m) != "nemesis"]

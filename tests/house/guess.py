@@ -14,12 +14,12 @@ from tests.house.imports import ROOT, modules, tree
 
 
 def sampled(count: int, seed: int) -> list[tuple[str, str]]:
-    """(path, first line of its docstring) of modules, sorted; of packages none."""
+    """(path, first paragraph of its docstring) of modules, sorted; of packages none."""
     every = sorted(path for path in modules().values() if path.name != "__init__.py")
     chosen = random.Random(seed).sample(every, min(count, len(every)))
     return [
         (str(path.relative_to(ROOT)), (ast.get_docstring(tree(path)) or "-")
-         .splitlines()[0])
+         .partition("\n\n")[0].replace("\n", " "))
         for path in sorted(chosen)
     ]  # fmt: skip
 

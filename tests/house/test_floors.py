@@ -49,6 +49,7 @@ FLOORS = {
         ("lenses",),
         ("planning",),
         ("conformance", "engine"),
+        ("campaigns",),
         ("foreign", "rewind", "hunting"),
         ("packaging",),
         ("serve", "pytest", "api"),

@@ -22,17 +22,12 @@ ARROWS: dict[str, tuple[str, ...]] = {
     "engine.judging": ("harness.judging.parts",),
     "engine.runner": ("engine.live_verdicts",),
     "harness.driver.host_runtime": ("harness.history.live",),
-    "harness.driver.run": ("harness.driver.operations",),
     "harness.history.reader": (
         "harness.history.host_clocks",
         "harness.history.packed_columns",
         "harness.recording.packed_format",
     ),
-    "harness.judging.judge": (
-        "harness.judging.certificates",
-        "harness.judging.server_record",
-    ),
-    "harness.judging.recorded_holds": ("harness.verdicts.server_record",),
+    "harness.judging.judgement": ("harness.judging.certificates",),
     "harness.verdicts.judged": (
         "harness.verdicts.departure",
         "harness.verdicts.server_record",
@@ -52,16 +47,11 @@ ARROWS: dict[str, tuple[str, ...]] = {
         "clusters.libraries.system",
         "clusters.programs.system",
     ),
-    "reports.outputs.terminal": (
-        "harness.verdicts.server_record",
-        "reports.run.server_record",
-    ),
-    "reports.run.html": ("reports.run.server_record",),
     "workloads.resource.server": ("harness.recording.packed_format",),
 }
 """Module of the core -> modules of packages that it imports today, inside functions too."""
 
-LAZY_IMPORTS = 28
+LAZY_IMPORTS = 27
 """Imports of the project inside functions, without those of doors."""
 CYCLES = (
     ("catalogue", "catalogue.plug_ins", "catalogue.table"),
@@ -75,7 +65,7 @@ CYCLES = (
     ("workloads.resource.mutants", "workloads.resource.server"),
 )
 """Modules that import each other in a cycle, by imports inside functions too."""
-WIDEST = 22
+WIDEST = 15
 """Most modules that one module of the core imports."""
 
 

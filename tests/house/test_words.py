@@ -24,7 +24,7 @@ from holdfast.clusters.libraries.rows import LIBRARIES
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import ABILITIES
 from holdfast.harness.core.verdict import PROPERTIES
-from holdfast.reports.run.finding_kinds import KINDS
+from holdfast.harness.verdicts.finding_kinds import KINDS
 from holdfast.scenarios import SCENARIOS, path_of
 from tests.house.imports import nodes
 

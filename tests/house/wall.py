@@ -27,19 +27,21 @@ PACKAGES: dict[str, tuple[str, ...]] = {
         "harness.foreign",
         "checkers.linearizability",
         "foreign",
+        "reports.pictures.linearization",
         "reports.run.foreign_page",
     ),
     "campaigns": (
         "harness.campaigns",
-        "engine.campaign_progress",
-        "engine.campaign_runner",
-        "engine.result_collection",
+        "campaigns",
         "reports.many",
         "reports.pictures.run_strip",
         "reports.outputs.gate",
+        "reports.text.least_tried",
         "reports.outputs.junit",
     ),
     "search": (
+        "checkers.evidence.contention",
+        "checkers.evidence.lease_sizing",
         "engine.changed_lines",
         "engine.determinism",
         "engine.seed_search",
@@ -49,6 +51,7 @@ PACKAGES: dict[str, tuple[str, ...]] = {
         "engine.sweep_progress",
         "engine.trials",
         "harness.plans.shrink",
+        "reports.pictures.space_time",
         "rewind",
     ),
     "hunting": ("hunting",),
@@ -58,9 +61,10 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "api": ("api",),
     "traces": ("lenses.traces", "harness.judging.recorded_trace", "harness.verdicts.departure"),
     "server records": (
+        "harness.judging.recorded_holds",
         "harness.judging.server_record",
         "harness.verdicts.server_record",
-        "planning.server_record",
+        "lenses.server_record",
         "reports.run.server_record",
     ),
     "large runs": (
@@ -72,10 +76,16 @@ PACKAGES: dict[str, tuple[str, ...]] = {
         "harness.judging.settled_findings",
         "harness.recording.packed_format",
     ),
-    "live verdicts": ("engine.live_verdicts", "harness.history.live"),
+    "live verdicts": ("engine.live_verdicts", "harness.history.growing", "harness.history.live"),
     "disks": ("nemesis.agent.disks", "planning.server_disks"),
     "limits": ("nemesis.agent.limits",),
-    "operations": ("harness.driver.operations", "planning.operations"),
+    "operations": (
+        "harness.driver.failover",
+        "harness.driver.maintenance",
+        "harness.driver.operations",
+        "harness.driver.rolling",
+        "planning.operations",
+    ),
 }
 """Package -> its modules, and folders with all that is in them."""
 

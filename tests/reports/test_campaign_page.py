@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from holdfast.engine.campaign_progress import counts
+from holdfast.campaigns.progress import counts
 from holdfast.harness.campaigns.results import Outcome, Result
 from holdfast.harness.campaigns.summary import Summary, first_failure, summary, tally
 from holdfast.harness.core.verdict import Verdict

@@ -18,6 +18,7 @@ from holdfast.harness.core.errors import UsageError
 from holdfast.reports.outputs import terminal
 from holdfast.reports.run import html as run_html
 from holdfast.reports.run.finding_kinds import kind
+from holdfast.reports.text import templates
 from holdfast.reports.text.formatting import span
 from tests.reports import rendered as html
 from tests.reports import specimens
@@ -268,7 +269,7 @@ def test_the_timeline_follows_the_first_cause_and_the_rest_follows_the_timeline(
 def test_templates_are_compiled_once_and_show_the_run_that_they_are_given(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(run_html, "COMPILED", run_html.CompiledTemplates())
+    monkeypatch.setattr(templates, "COMPILED", templates.CompiledTemplates())
     compiled: list[str] = []
     compiling = Environment.compile
 

@@ -25,6 +25,7 @@ from holdfast.harness.foreign.read import read_from, read_history
 from holdfast.harness.foreign.write import events
 from holdfast.harness.runs.directory import RUNS, RunDir
 from holdfast.planning import plan_options, prepare
+from holdfast.planning.hosts import hosts_of
 from holdfast.planning.lazy_holders import with_lazy_holders
 
 USUAL = {"system": "reference", "backend": "local", "workload": "critical-section"}
@@ -59,7 +60,7 @@ def run(
     if made.seed < 0:
         made = replace(made, seed=secrets.randbelow(1 << 31))
     full = prepare.prepared(with_lazy_holders(made) if plan is None else made)
-    found = prepare.hosts_of(full.plan, os.fspath(hosts) if hosts is not None else "")
+    found = hosts_of(full.plan, os.fspath(hosts) if hosts is not None else "")
     again = prepare.command(made) if plan is None else f"holdfast run {shlex.quote(str(plan))}"
     verdicts = runner.carry_out(full, Path(out), again, quiet=True, hosts=found)
     return Run(Path(out) / verdicts.run)

@@ -6,8 +6,8 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from holdfast.campaigns.result_collection import gather
 from holdfast.catalogue import VIRTUAL_TIME
-from holdfast.engine.result_collection import gather
 from holdfast.harness.campaigns.results import MEASURES, RATES, Result
 from holdfast.harness.core import extras
 from holdfast.harness.core.clock import SECOND

@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from holdfast.api import history_frame, parquet_file, plot, tables
-from holdfast.engine import judging
+from holdfast.engine import judging, reporting
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.verdict import Promises, Verdict
 from holdfast.harness.history import reader
 from holdfast.harness.history.reader import Recording
-from holdfast.harness.judging.judge import stored
 from holdfast.harness.judging.run_case import case_of
+from holdfast.harness.judging.stored import stored
 from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.runs import files, journal
 from holdfast.harness.runs.directory import RunDir
@@ -273,7 +273,7 @@ class Run:
         """Write report.html into the run's directory; its path."""
         if self._dir is None:
             raise UsageError(f"{self.id}: a report needs the run's directory")
-        return Path(judging.report_run(self._dir, self._judged))
+        return Path(reporting.report_run(self._dir, self._judged))
 
     def plot(
         self,

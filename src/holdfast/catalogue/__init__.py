@@ -493,18 +493,22 @@ DRAWN = f"{_C}.evidence.plot_data:drawn"
 PLAN_CHECKS = (
     "holdfast.planning.server_disks:problems",
     "holdfast.planning.operations:problems",
-    "holdfast.planning.server_record:problems",
+    "holdfast.lenses.server_record:problems",
     "holdfast.own_servers.config:problems",
     "holdfast.own_servers.running:problems",
 )
 """Features' functions from a resolved plan to what is wrong with it, one line each."""
 SERVER_COMMANDS = {"running": "holdfast.clusters.systems.relay:command"}
 """Option of a plan -> what then starts the servers in place of their system."""
-LENSES = (
-    "holdfast.lenses.certificates:CERTIFICATES",
-    "holdfast.lenses.traces:TRACES",
+LENSES: Table[str] = Table(
+    "lenses",
+    {
+        "server-records": "holdfast.lenses.server_record:SERVER_RECORDS",
+        "certificates": "holdfast.lenses.certificates:CERTIFICATES",
+        "traces": "holdfast.lenses.traces:TRACES",
+    },
 )
-"""Features that look at a judged run, in this order (`harness.judging.lens.Lens`)."""
+"""Features that look at a run beside the judge, in this order (`harness.judging.lens.Lens`)."""
 ACROSS_PARTS = f"{_C}.coverage.across_parts:ACROSS_PARTS"
 
 _M = f"{_C}.linearizability"

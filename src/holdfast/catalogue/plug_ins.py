@@ -1,8 +1,9 @@
 """Rows that are not built in: installed plug-ins (entry points) and FILE.py:NAME of the user.
 
-A distribution offers `holdfast.systems`, `.workloads`, `.nemeses`, `.checkers` and `.backends`; an
-entry point names an object as "package.module:ATTRIBUTE". What may stand there is the same as in a
-file of the user. A broken one is named when it is used or listed, and changes nothing else.
+A distribution offers `holdfast.systems`, `.workloads`, `.nemeses`, `.checkers`, `.backends` and
+`.lenses`; an entry point names an object as "package.module:ATTRIBUTE". What may stand there is the
+same as in a file of the user. A broken one is named when it is used or listed, and changes nothing
+else.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from holdfast.harness.core.loading import load, load_file, no_attribute
 from holdfast.harness.core.user_imports import PREFIX, module_of, neighbours
 from holdfast.harness.plans.plan import FILE, lock_and_servers
 
-KINDS = ("systems", "workloads", "nemeses", "checkers", "backends")
+KINDS = ("systems", "workloads", "nemeses", "checkers", "backends", "lenses")
 MOST_SERVERS = 9
 
 
@@ -197,12 +198,21 @@ def _backend(place: Place, made: object) -> BackendRow:
     return made
 
 
+def _lens(place: Place, made: object) -> str:
+    from holdfast.harness.judging.lens import Lens
+
+    if not isinstance(made, Lens):
+        raise UsageError(f"{place.by}: expected a holdfast.harness.judging.lens.Lens")
+    return place.entry
+
+
 MAKERS: Mapping[str, Callable[[Place, object], object]] = {
     "systems": _system,
     "workloads": _workload,
     "nemeses": _nemesis,
     "checkers": _checker,
     "backends": _backend,
+    "lenses": _lens,
 }
 
 __all__ = ["KINDS", "PREFIX", "PlugIn", "installed", "place_of", "row", "sources", "usable"]

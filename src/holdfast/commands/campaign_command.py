@@ -11,8 +11,9 @@ from pathlib import Path
 import click
 import msgspec
 
+from holdfast.campaigns import progress, runner
 from holdfast.commands.options import Command, Whole, span
-from holdfast.engine import campaign_progress, campaign_runner, shrinker
+from holdfast.engine import shrinker
 from holdfast.harness.campaigns.results import read as read_result
 from holdfast.harness.campaigns.spec import Campaign, read
 from holdfast.harness.campaigns.summary import CellRow, Failure, Summary
@@ -75,8 +76,8 @@ def command(
     campaign = read(_toml(file), prepare.KNOWN, str(file), file.stem, staging.one_run)
     if each:
         campaign = lasting(campaign, each)
-    campaign_progress.check(campaign)
-    jobs = list(campaign.jobs(campaign_progress.version(campaign)))
+    progress.check(campaign)
+    jobs = list(campaign.jobs(progress.version(campaign)))
     if dry_run:
         for job in jobs:
             click.echo(job.key)
@@ -85,7 +86,7 @@ def command(
     if fresh:
         _put_aside(folder)
     cores = processes or len(os.sched_getaffinity(0))
-    found = campaign_progress.carry_out(campaign, jobs, folder.absolute(), cores, scheduler)
+    found = progress.carry_out(campaign, jobs, folder.absolute(), cores, scheduler)
     if as_json:
         click.echo(json.dumps(found))
     else:
@@ -127,7 +128,7 @@ def lasting(campaign: Campaign, time_ns: int) -> Campaign:
 def _put_aside(folder: Path) -> None:
     if not folder.exists():
         return
-    if not (folder / campaign_runner.JOURNAL).exists():
+    if not (folder / runner.JOURNAL).exists():
         raise UsageError(f"{folder}: not a campaign, so --fresh does not remove it")
     free = next(n for n in itertools.count(1) if not Path(f"{folder}.{n}").exists())
     folder.rename(f"{folder}.{free}")

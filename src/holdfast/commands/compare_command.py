@@ -13,7 +13,7 @@ from holdfast.commands.options import Command
 from holdfast.harness.campaigns import results
 from holdfast.harness.campaigns.results import Result
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.judging.judge import stored
+from holdfast.harness.judging.stored import stored
 from holdfast.harness.runs.directory import RunDir
 from holdfast.reports.many.two_runs import Row, compared
 from holdfast.reports.text import tables

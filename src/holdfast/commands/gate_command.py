@@ -10,9 +10,9 @@ from pathlib import Path
 
 import click
 
+from holdfast.campaigns.result_collection import gather
 from holdfast.catalogue import VIRTUAL_TIME
 from holdfast.commands.options import Command, paths_argument
-from holdfast.engine.result_collection import gather
 from holdfast.harness.campaigns import baseline as baselines
 from holdfast.harness.campaigns import gate
 from holdfast.harness.campaigns.gate import Trouble

@@ -12,8 +12,8 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
+from holdfast.campaigns import runner
 from holdfast.commands.options import Command, Whole, budget_option, out_option
-from holdfast.engine import campaign_runner
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.hunting import findings, subject, table, trying
@@ -103,7 +103,7 @@ def command(
     listed = "" if found.own else f"; releases: {', '.join(found.releases)}"
     click.echo(f"hunt {found.library(found.release)}, seed {chosen}{listed}", err=True)
     try:
-        with campaign_runner.executor("", cores) as (pool, _):
+        with runner.executor("", cores) as (pool, _):
             _carry_out(hunted, Path(out), pool, cores, runs or 0)
     except BrokenProcessPool as error:
         raise EnvironmentFailed("a worker process died (out of memory?)") from error

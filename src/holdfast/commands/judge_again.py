@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from holdfast.engine import judging, runner
+from holdfast.engine import judging, reporting, shown_verdict
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
-from holdfast.harness.judging.judge import overall
+from holdfast.harness.judging.outcome import overall
 from holdfast.harness.runs.directory import RunDir
 from holdfast.harness.verdicts.causes import with_causes
 from holdfast.harness.verdicts.judged import Judged, to_table
@@ -26,8 +26,8 @@ def judge_run(
 def shown_run(path: Path, judged: Judged, *, as_json: bool, verbose: bool) -> Json:
     """The verdicts as JSON; unless that is what is printed, they are shown with a new report."""
     if not as_json:
-        report = judging.report_run(RunDir(path.resolve()), judged)
-        runner.show_verdict(judged, report, verbose=verbose)
+        report = reporting.report_run(RunDir(path.resolve()), judged)
+        shown_verdict.show_verdict(judged, report, verbose=verbose)
     return to_table(judged)
 
 

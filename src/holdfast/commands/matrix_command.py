@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from holdfast.campaigns.result_collection import gather
 from holdfast.catalogue import VIRTUAL_TIME
 from holdfast.commands.options import Command, paths_argument
-from holdfast.engine.result_collection import gather
 from holdfast.harness.campaigns.results import Result
 from holdfast.harness.core.errors import UsageError
 from holdfast.planning import fingerprints

@@ -21,7 +21,8 @@ from holdfast.harness.history.diff import first_difference
 from holdfast.harness.plans.manifest import Origin
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.runs.directory import RunDir
-from holdfast.planning import plan_source, prepare
+from holdfast.planning import plan_source
+from holdfast.planning.hosts import hosts_of
 from holdfast.reports.text.layout import say
 from holdfast.reports.text.progress import Progress
 
@@ -58,7 +59,7 @@ def command(
     plan = plan_source.read_plan(path, backend)
     where = f"{plan.system} on {plan.backend}, seed {plan.seed}, {len(plan.faults)} faults"
     click.echo(f"replay of {path}: {where}", err=True)
-    prepare.hosts_of(plan, hosts or "")
+    hosts_of(plan, hosts or "")
     run = plan_source.run_of(path)
     origin = Origin(of=run.path.name if run else str(path), by="replay")
     done, again = list[Trial](), f"holdfast replay {path}"

@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 
 from holdfast.commands.options import Command
-from holdfast.engine import judging
+from holdfast.engine import judging, reporting
 from holdfast.harness.core.errors import EnvironmentFailed
-from holdfast.harness.judging.judge import stored
+from holdfast.harness.judging.stored import stored
 from holdfast.harness.runs.directory import RunDir
 
 
@@ -39,7 +39,7 @@ def command(path: Path, html: Path | None, opens: bool) -> int:
         verdicts = stored(run)
     else:
         verdicts = judging.judge_run(run)
-    written = judging.report_run(run, verdicts, html)
+    written = reporting.report_run(run, verdicts, html)
     if not written:
         raise EnvironmentFailed("no report: name a file in another folder, with --html FILE")
     click.echo(f"report: {html or written}")

@@ -33,6 +33,7 @@ from holdfast.harness.plans.plan import OWN, Plan, to_toml
 from holdfast.harness.verdicts.judged import to_table
 from holdfast.own_servers import config, running
 from holdfast.planning import own_code, plan_options, prepare
+from holdfast.planning.hosts import hosts_of
 from holdfast.planning.lazy_holders import with_lazy_holders
 
 MOST_NAME = 80
@@ -194,7 +195,7 @@ def command(
     if dry_run and plan_file is not None:
         _nothing_to_execute(plan, plan_file, named)
     full = prepare.prepared(with_lazy_holders(plan) if plan_file is None else plan)
-    hosts = prepare.hosts_of(full.plan, given["hosts"] or "")
+    hosts = hosts_of(full.plan, given["hosts"] or "")
     if dry_run:
         click.echo(to_toml(full.plan, exact=True), nl=False)
         return 0

@@ -31,6 +31,7 @@ from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.plans.plan import Plan, parse, suggest, to_toml
 from holdfast.harness.verdicts.judged import Judged, to_table
 from holdfast.planning import prepare
+from holdfast.planning.hosts import hosts_of
 from holdfast.planning.plan_options import pairs
 from holdfast.reports.text.layout import say
 from holdfast.scenarios import SCENARIOS, path_of, staging
@@ -129,7 +130,7 @@ def command(
         raise UsageError(f"--values and --seeds are for sweeps; scenario {name} is not one")
     plan = plan_of(name, _over(given, options))
     full = prepare.prepared(plan)
-    machines = prepare.hosts_of(full.plan, hosts or "")
+    machines = hosts_of(full.plan, hosts or "")
     if dry_run:
         click.echo(to_toml(full.plan, exact=True), nl=False)
         return 0

@@ -72,7 +72,7 @@ def execute(run: RunDir, show: Show, told: Callable[[Violation], bool] | None = 
     _sweep()
     own_disks = {"disks": True} if manifest.options.disk_bytes else {}
     prefix = load(row.prefix)(**own_disks) if row.prefix else []
-    argv = [*prefix, sys.executable, "-P", "-m", "holdfast.harness.driver.run", str(run.path)]
+    argv = [*prefix, sys.executable, "-P", "-m", "holdfast.harness.driver.process", str(run.path)]
     log = run.log("driver", "driver")
     failed: dict[str, Json] = {}
     with (

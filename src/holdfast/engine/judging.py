@@ -1,29 +1,24 @@
-"""Judges the recording of a run, and writes its verdict and its report."""
+"""Judges the recording of a run, and writes its verdict."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from holdfast import catalogue
 from holdfast.engine import run_progress
+from holdfast.engine.lenses import lenses, looked_at
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.core.json_value import plain
 from holdfast.harness.core.loading import load
-from holdfast.harness.plans.manifest import Manifest, to_table
+from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.plans.plan import OWN, suggest
-from holdfast.harness.runs import directory, files, journal
+from holdfast.harness.runs import directory, files
 from holdfast.harness.runs.directory import RunDir
 from holdfast.harness.verdicts.judged import Judged
 from holdfast.harness.verdicts.judged import to_table as table_of
 from holdfast.reports.text.progress import Progress
-
-if TYPE_CHECKING:
-    from holdfast.harness.judging.lens import Lens
-    from holdfast.reports.pictures.timeline import Recorded
 
 
 def judge_run(run: RunDir, checkers: Sequence[str] = (), in_parts: int = 0) -> Judged:
@@ -34,28 +29,26 @@ def judge_run(run: RunDir, checkers: Sequence[str] = (), in_parts: int = 0) -> J
     """
     from holdfast.engine.checkers import with_named
     from holdfast.harness.history.reader import segment_files, too_large
-    from holdfast.harness.judging.judge import judge
     from holdfast.harness.judging.parts import MOST_ROWS, judge_in_parts
+    from holdfast.harness.judging.recorded_run import judge
 
     with files.shaped(run.manifest):
         manifest, found = with_named(run.read_manifest(), checkers, run.own)
     _known(run, manifest)
-    orders, kept = bytearray(), True
+    orders, whole = bytearray(), True
     if (in_parts and segment_files(run.history)) or too_large(run.history):
-        across, rows, kept = load(catalogue.ACROSS_PARTS), in_parts or MOST_ROWS, False
+        across, rows, whole = load(catalogue.ACROSS_PARTS), in_parts or MOST_ROWS, False
         with Progress("judged", "rows", violations=0) as far:
             tell = run_progress.parts_told(far)
             verdicts = judge_in_parts(run, manifest, found, across, rows, tell=tell)
     else:
-        verdicts = judge(run, manifest, found, load(catalogue.EVIDENCE), orders)
-    for entry in catalogue.LENSES:
-        lens: Lens = load(entry)
-        verdicts = lens.after(run, manifest, verdicts, bytes(orders) if kept else None)
+        verdicts = judge(run, manifest, found, load(catalogue.EVIDENCE), orders, lenses())
+    verdicts = looked_at(run, manifest, verdicts, bytes(orders) if whole else None)
     try:
         files.write(run.path, directory.ORDERS, bytes(orders))
         directory.write_json(run.verdicts, table_of(verdicts))
     except OSError as error:
-        _not_stored(run.verdicts, error)
+        not_stored(run.verdicts, error)
     return verdicts
 
 
@@ -80,45 +73,6 @@ def _known(run: RunDir, manifest: Manifest) -> None:
         )
 
 
-def _not_stored(path: Path, error: OSError) -> None:
+def not_stored(path: Path, error: OSError) -> None:
     """Writes a file; a read-only folder or a full disk does not prevent the verdict."""
     click.echo(f"holdfast: {path}: cannot be written: {error.strerror}", err=True)
-
-
-def report_run(run: RunDir, verdicts: Judged, to: Path | None = None) -> str:
-    """Write the report, to report.html next to the verdict if no file is named; returns its path,
-    "" if it cannot be written."""
-    from holdfast.reports.run.html import write
-
-    clocks = {"clocks": plain(verdicts.clocks)} if verdicts.clocks else {}
-    manifest = run.read_manifest()
-    recorded, why = _recorded(run, manifest)
-    try:
-        plan = files.read(run.path, run.plan.name).decode(errors="backslashreplace")
-    except FileNotFoundError:
-        plan = "# this run has no plan.toml"
-    path = run.path / "report.html" if to is None else to.resolve()
-    table = {**clocks, **to_table(manifest)}
-    try:
-        simulated = manifest.plan.backend in catalogue.VIRTUAL_TIME
-        given = (verdicts, table, plan, recorded, why)
-        return str(write(path.parent, *given, name=path.name, simulated=simulated))
-    except OSError as error:
-        _not_stored(path, error)
-        return ""
-
-
-def _recorded(run: RunDir, manifest: Manifest) -> tuple[Recorded | None, str]:
-    """The recorded history for the timeline, or None and the reason."""
-    from holdfast.harness.history.reader import load as load_history
-    from holdfast.harness.judging.run_case import case_of
-    from holdfast.reports.pictures.timeline import Recorded
-
-    try:
-        recording = load_history(run.history)
-        with files.shaped(run.path):
-            case = case_of(manifest, recording, journal.marks(run), journal.faults(run))
-    except UsageError as error:
-        return None, str(error)
-    drawn = load(catalogue.DRAWN)(case)
-    return Recorded(history=case.history, nodes=case.nodes, drawn=drawn), ""

@@ -19,7 +19,7 @@ from holdfast.harness.core.verdict import Finding
 from holdfast.harness.history.beside_run import BesideRun
 from holdfast.harness.history.growing import Growing
 from holdfast.harness.history.reader import Recording
-from holdfast.harness.judging.judge import promised
+from holdfast.harness.judging.outcome import promised
 from holdfast.harness.judging.run_case import case_of, kinds_of, options_of
 from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.runs import journal

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shlex
-import shutil
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,15 +11,15 @@ import click
 
 from holdfast import catalogue
 from holdfast.engine.driver_process import execute
-from holdfast.engine.judging import judge_run, report_run
+from holdfast.engine.judging import judge_run
+from holdfast.engine.reporting import report_run
 from holdfast.engine.run_progress import RunProgress, so_far
-from holdfast.harness.core.clock import SECOND
+from holdfast.engine.shown_verdict import show_verdict
 from holdfast.harness.core.errors import HoldfastError
 from holdfast.harness.core.json_value import Json
-from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.plans.manifest import OWN, Manifest, Origin
 from holdfast.harness.verdicts.judged import Judged
-from holdfast.planning import prepare
+from holdfast.planning import prepare, run_folder
 from holdfast.planning.resolve import Prepared
 
 if TYPE_CHECKING:
@@ -55,7 +51,7 @@ def carry_out(
     click.echo(f"seed {plan.seed}: {plan.system} on {plan.backend}, {plan.workload}", err=True)
     for line in prepare.notes(prepared):
         click.echo(f"note: {line}", err=True)
-    run = prepare.create(prepared, out, again, hosts=hosts, origin=origin)
+    run = run_folder.create(prepared, out, again, hosts=hosts, origin=origin)
     if until_violation:
         _say_if_blind(run.read_manifest())
     shown = RunProgress(virtual=plan.backend in catalogue.VIRTUAL_TIME)
@@ -97,22 +93,3 @@ def _say_if_blind(manifest: Manifest) -> None:
     else:
         return
     click.echo(f"note: --until-violation has no effect: {why}", err=True)
-
-
-def show_verdict(verdicts: Judged, report: str, *, verbose: bool = False) -> None:
-    """Print the verdict on standard output; verbose: with its tables."""
-    from holdfast.reports.outputs.terminal import render
-
-    violated = any(row.verdict is Verdict.VIOLATED for row in verdicts.verdicts)
-    simulated = verdicts.backend in catalogue.VIRTUAL_TIME
-    explained = violated and report and simulated
-    why = f"holdfast explain {shlex.quote(str(Path(report).parent))}" if explained else ""
-    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    width = shutil.get_terminal_size((100, 24)).columns
-    shown = replace(verdicts, report=report)
-    click.echo(render(shown, width=width, colour=colour, why=why, verbose=verbose), nl=verbose)
-    for host, clock in verdicts.clocks.items():
-        click.echo(
-            f"clock   {host}: offset {-clock.offset_ns / SECOND:+.6f} s, drift"
-            f" {clock.drift_ppm:+g} ppm, error at most {clock.error_ns / 1e6:.3g} ms"
-        )

@@ -17,12 +17,13 @@ from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.durations import duration_text
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
-from holdfast.harness.judging.judge import stored
+from holdfast.harness.judging.stored import stored
 from holdfast.harness.plans.manifest import OWN, Origin
 from holdfast.harness.plans.plan import Plan, suggest, to_toml
 from holdfast.harness.plans.shrink import Failing, shrink
 from holdfast.harness.runs.directory import RunDir
-from holdfast.planning import plan_source, prepare
+from holdfast.planning import plan_source
+from holdfast.planning.hosts import hosts_of
 from holdfast.reports.text.layout import say
 from holdfast.reports.text.progress import Progress
 
@@ -112,7 +113,7 @@ def shrink_within(
     over_s = time.monotonic() + budget_ns / SECOND
     if plan.backend in VIRTUAL_TIME:
         seed_search.warm()
-    prepare.hosts_of(plan, hosts)  # a missing file is no reason to try smaller plans
+    hosts_of(plan, hosts)  # a missing file is no reason to try smaller plans
     far = Progress("shrink", "runs", budget_s=budget_ns / SECOND)
 
     def enough() -> bool:

@@ -29,6 +29,7 @@ from holdfast.harness.plans.plan import Plan, parse, suggest
 from holdfast.harness.runs import directory, journal
 from holdfast.harness.verdicts.judged import Judged
 from holdfast.planning import prepare
+from holdfast.planning.hosts import on_this_machine
 
 MEASURES: dict[str, Callable[[Case], Mapping[str, object]] | None] = {
     "breaks": None,
@@ -162,7 +163,7 @@ def plan_at(table: Mapping[str, Json], sweep: Sweep, value: str) -> Plan:
     # A plan that does not say how many servers it wants takes as many as the system has.
     given = "nodes" in table or sweep.key == "nodes"
     plan = plan if given else replace(plan, nodes=0)
-    prepare.on_this_machine(plan, "sweeps")
+    on_this_machine(plan, "sweeps")
     prepare.complete(plan)
     return plan
 

@@ -23,6 +23,7 @@ from holdfast.harness.plans.plan import Plan
 from holdfast.harness.plans.shrink import Failing
 from holdfast.harness.verdicts.judged import Judged
 from holdfast.planning import prepare
+from holdfast.planning.hosts import hosts_of
 from holdfast.planning.resolve import resolve
 
 ENDED = "exited unexpectedly"
@@ -121,7 +122,7 @@ def carried_out(plan: Plan, out: Path, again: str, hosts: str = "", origin: Orig
 
     hosts: file of the machines, where the backend needs one; origin: of what it is an attempt.
     """
-    machines = prepare.hosts_of(plan, hosts)
+    machines = hosts_of(plan, hosts)
     verdicts = runner.carry_out(
         resolve(plan), out, again, quiet=True, hosts=machines, origin=origin
     )

@@ -15,7 +15,7 @@ from holdfast.engine.trials import Shown
 from holdfast.harness.campaigns import results
 from holdfast.harness.core.errors import HoldfastError, UsageError
 from holdfast.harness.core.verdict import Verdict
-from holdfast.harness.judging.judge import stored
+from holdfast.harness.judging.stored import stored
 from holdfast.harness.plans.manifest import Origin
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.runs.directory import RunDir

@@ -7,14 +7,15 @@ from dataclasses import replace
 
 from holdfast.harness.core.errors import HoldfastError
 from holdfast.harness.core.json_value import plain
+from holdfast.harness.judging.lens import Lens
 from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.runs.directory import RunDir
 from holdfast.harness.verdicts.judged import Judged, Verified
 from holdfast.harness.verification.verify import verify_run
 
 
-class Certificates:
-    """Implements the port `Lens`."""
+class Certificates(Lens):
+    """Runs the second program on the orders of the run."""
 
     def after(
         self, run: RunDir, manifest: Manifest, judged: Judged, orders: bytes | None

@@ -6,14 +6,15 @@ from dataclasses import replace
 
 from holdfast import catalogue
 from holdfast.harness.core.loading import load
+from holdfast.harness.judging.lens import Lens
 from holdfast.harness.judging.recorded_trace import validated
 from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.runs.directory import RunDir
 from holdfast.harness.verdicts.judged import Judged
 
 
-class Traces:
-    """Implements the port `Lens`."""
+class Traces(Lens):
+    """Asks for a trace where the plan has one recorded."""
 
     def after(
         self, run: RunDir, manifest: Manifest, judged: Judged, orders: bytes | None

@@ -22,7 +22,7 @@ from holdfast.catalogue.findings import FINDINGS
 from holdfast.clusters.programs import debian
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import EnvironmentFailed, UsageError
-from holdfast.harness.judging.judge import stored
+from holdfast.harness.judging.stored import stored
 from holdfast.harness.runs.directory import RunDir
 from holdfast.harness.verdicts.judged import Judged, Shown
 from holdfast.hunting import releases

@@ -5,24 +5,20 @@ All mistakes of the user are reported here, before any process is started.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from holdfast import catalogue
 from holdfast.catalogue.table import Names
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.core.json_value import Json
-from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import Fault
 from holdfast.harness.plans.command_line import run_command
 from holdfast.harness.plans.plan import LEASE_NS, Known, Plan
 from holdfast.planning import checks, offered_load, own_code, server_disks
 from holdfast.planning.backends import clients_here, usable_backend
 from holdfast.planning.drawing import draw
+from holdfast.planning.manifest import manifest as manifest
 from holdfast.planning.resolve import Prepared, resolve
-from holdfast.planning.run_folder import create as create
-from holdfast.planning.run_folder import manifest as manifest
 from holdfast.scenarios import staging
 
 
@@ -72,39 +68,21 @@ def prepared(plan: Plan) -> Prepared:
 
 
 def notes(found: Prepared) -> list[str]:
-    """What is known before the run to spoil it, one line each."""
-    plan, row, told = found.plan, found.workload, list[str]()
+    """One line for each thing that will keep the run from exercising what it asks for."""
+    plan, row, lines = found.plan, found.workload, list[str]()
     if plan.locks < row.locks:
-        told.append(
+        lines.append(
             f"{plan.workload} with {plan.locks} lock cannot exercise {found.asks[0]}, which needs"
             f" {row.locks}: add --locks {row.locks}"
         )
     packages = own_code.installed(plan)
     elsewhere = not clients_here(plan) and plan.backend not in catalogue.VIRTUAL_TIME
     if packages and elsewhere and not found.system.libraries:
-        told.append(
+        lines.append(
             f"{plan.system} imports {', '.join(packages)}: clients on {plan.backend} have the"
             f" standard library and its `libraries`, of which it names none"
         )
-    return told
-
-
-def hosts_of(plan: Plan, path: str) -> Mapping[str, Json]:
-    """Content of the hosts file, {} if none is needed; UsageError if it is missing."""
-    if not catalogue.BACKENDS[plan.backend].hosts_file:
-        if path:
-            raise UsageError(f"--hosts {path} requires --backend ssh, not {plan.backend}")
-        return {}
-    if not path:
-        raise UsageError("--backend ssh requires --hosts FILE (docs/howto/ssh-hosts.md)")
-    found: Mapping[str, Json] = load(catalogue.HOSTS)(Path(path))
-    return found
-
-
-def on_this_machine(plan: Plan, what: str) -> None:
-    """UsageError if a run of several would need a file that lists machines."""
-    if catalogue.BACKENDS[plan.backend].hosts_file:
-        raise UsageError(f"{what} run on this machine only, not on backend {plan.backend}")
+    return lines
 
 
 def command(plan: Plan) -> str:

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from holdfast import catalogue
+from holdfast.campaigns.progress import carry_out, check, version
+from holdfast.campaigns.result_collection import gather
 from holdfast.catalogue import user_system
-from holdfast.engine.campaign_progress import carry_out, check, version
-from holdfast.engine.result_collection import gather
 from holdfast.harness.campaigns import baseline as baselines
 from holdfast.harness.campaigns import gate
 from holdfast.harness.campaigns import spec as campaigns
@@ -26,7 +26,7 @@ from holdfast.harness.campaigns.results import Result, without_hash
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.loading import load
-from holdfast.harness.judging.judge import stored
+from holdfast.harness.judging.stored import stored
 from holdfast.harness.plans.plan import OWN
 from holdfast.harness.runs.directory import RunDir
 from holdfast.planning import prepare

@@ -9,7 +9,8 @@ from itertools import combinations, pairwise, permutations, product
 
 import pytest
 
-from holdfast.checkers.properties.no_multi_lock_deadlock import FOUND_WITHIN_NS, check
+from holdfast.checkers.properties.no_multi_lock_deadlock import check
+from holdfast.checkers.properties.wait_cycles import FOUND_WITHIN_NS
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.seeds import stream
 from tests.checkers.shorthand import case, history

@@ -28,7 +28,7 @@ from holdfast.harness.judging.run_case import case_of
 from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.runs import journal
-from holdfast.planning import prepare
+from holdfast.planning import prepare, run_folder
 from holdfast.planning.resolve import resolve
 
 MS = 1_000_000
@@ -71,7 +71,7 @@ def fault(do: str, target: str, at_ms: int, for_ms: int, **params: str) -> Fault
 
 def test_what_is_judged_in_memory_is_judged_the_same_from_files(tmp_path: Path) -> None:
     chosen = plan(nemeses=FAULTS)
-    run = prepare.create(resolve(chosen), tmp_path, "again")
+    run = run_folder.create(resolve(chosen), tmp_path, "again")
     driver_process.execute(run, lambda row: None)
     from_files = plain(judging.judge_run(run))
     in_memory = judged(chosen)

@@ -20,8 +20,9 @@ from holdfast.harness.core.clock import now_ns
 from holdfast.harness.core.errors import EnvironmentFailed, UsageError
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.ports import Command, Node, Place
-from holdfast.harness.driver import run as run_module
+from holdfast.harness.driver import process
 from holdfast.harness.driver.host_runtime import HostRuntime
+from holdfast.harness.driver.run import END_WORKLOAD, Run
 from holdfast.harness.history.live import Live
 from holdfast.harness.plans.manifest import to_table
 from holdfast.harness.recording import starvation
@@ -86,7 +87,7 @@ class Driver:
     watched: list[Any]
 
     def main(self) -> int:
-        return run_module.main(["run", str(self.run.path)])
+        return process.main(["process", str(self.run.path)])
 
 
 @pytest.fixture
@@ -172,13 +173,13 @@ def test_a_line_on_its_input_ends_the_workload_and_not_the_run(
 ) -> None:
     ended: list[str] = []
 
-    def end_workload(run: run_module.Run) -> None:
+    def end_workload(run: Run) -> None:
         ended.append("workload")
         os.close(driver.input)
 
-    monkeypatch.setattr(run_module.Run, "end_workload", end_workload)
+    monkeypatch.setattr(Run, "end_workload", end_workload)
     driver.backend.hang = True
-    lines = f"something else\n{run_module.END_WORKLOAD}\n".encode()
+    lines = f"something else\n{END_WORKLOAD}\n".encode()
     driver.backend.opens = lambda: ended.append(str(os.write(driver.input, lines)))
     assert driver.main() == 130
     assert ended == [str(len(lines)), "workload"]

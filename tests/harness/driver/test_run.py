@@ -38,6 +38,7 @@ from holdfast.harness.recording import full_disk
 from holdfast.harness.recording.phase import END, GO, PREPARE, PROBE, STOP
 from holdfast.harness.recording.segments import DIED_ON_PURPOSE, DONE, IDLE, OPENED, READY
 from holdfast.harness.runs.journal import FaultRow, Mark
+from holdfast.nemesis.operation import OPERATOR
 from tests.harness.driver import machine as machine_module
 from tests.harness.driver.machine import Machine, Service
 from tests.harness.driver.test_cluster import Away
@@ -568,8 +569,10 @@ def test_a_cluster_is_prepared_for_the_kinds_of_fault_of_the_plan(
 
     async def made() -> Cluster:
         run = Run(driven.made, place, backend, cast(Runtime, driven.records))
-        nemeses = [SimpleNamespace(traits=one) for one in traits]
-        return run._cluster(agent, cast(Sequence[Nemesis], nemeses))
+        nemeses = [
+            SimpleNamespace(traits=one, operator=OPERATOR if one.operates else "") for one in traits
+        ]
+        return run._assembly.cluster(agent, cast(Sequence[Nemesis], nemeses))
 
     cluster = asyncio.run(made())
     assert (cluster.tapped, cluster.ordered, isinstance(cluster.agent, Operator)) == found

@@ -29,7 +29,7 @@ from holdfast.harness.recording import segments
 from holdfast.harness.recording.segments import Recorder
 from holdfast.harness.runs import files
 from holdfast.harness.verification.recorded_rows import of_directory
-from holdfast.planning import prepare
+from holdfast.planning import prepare, run_folder
 from holdfast.planning.resolve import resolve
 from holdfast.workloads.resource.server import Server, Store, replay
 from tests import needs
@@ -247,7 +247,7 @@ def test_a_run_that_is_packed_while_it_goes_on_is_judged_as_before(tmp_path: Pat
     plan = prepare.complete(
         Plan(system="reference", time_ns=5 * SECOND, clients=3, nemeses=(kill,), seed=7)
     )
-    run = prepare.create(resolve(plan), tmp_path, "again")
+    run = run_folder.create(resolve(plan), tmp_path, "again")
     with_short_segments(run.code)
     packed_at: list[int] = []
 

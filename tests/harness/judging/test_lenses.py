@@ -11,14 +11,17 @@ from benchmarks.run_directory import Shape, write
 
 from holdfast import catalogue
 from holdfast.engine.judging import judge_run
+from holdfast.harness.core.case import Case
 from holdfast.harness.core.errors import HoldfastError
+from holdfast.harness.core.verdict import Verdict
+from holdfast.harness.judging.lens import Lens
 from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.runs import directory
 from holdfast.harness.runs.directory import RunDir
 from holdfast.harness.verdicts.judged import Judged, Verified
 
 
-class Doubting:
+class Doubting(Lens):
     """Sees what the certificates have seen before it; refuses a run that has fewer than `least`."""
 
     least = 0
@@ -35,6 +38,23 @@ class Doubting:
 DOUBTING = Doubting()
 
 
+class Lenient(Lens):
+    """Lets the run pass, at one of the two stages."""
+
+    amid = False
+
+    def of_case(self, run: RunDir, manifest: Manifest, judged: Judged, case: Case) -> Judged:
+        return replace(judged, verdict=Verdict.HOLDS, verdicts=()) if self.amid else judged
+
+    def after(
+        self, run: RunDir, manifest: Manifest, judged: Judged, orders: bytes | None
+    ) -> Judged:
+        return replace(judged, exit_code=0)
+
+
+LENIENT = Lenient()
+
+
 @pytest.fixture
 def run(tmp_path: Path) -> RunDir:
     return write(Shape(ops=200, clients=2, seed=1), tmp_path)
@@ -45,7 +65,7 @@ def test_the_built_in_lenses_verify_and_without_them_nothing_is_verified(
 ) -> None:
     verified = judge_run(run).verified
     assert verified.properties and (run.path / directory.ORDERS).stat().st_size
-    monkeypatch.setattr(catalogue, "LENSES", ())
+    monkeypatch.setattr(catalogue, "LENSES", {})
     bare = judge_run(run)
     assert bare.verified == Verified() and bare.traced is None
 
@@ -53,15 +73,28 @@ def test_the_built_in_lenses_verify_and_without_them_nothing_is_verified(
 def test_a_lens_adds_to_the_verdict_that_is_stored(
     run: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(catalogue, "LENSES", (*catalogue.LENSES, f"{__name__}:DOUBTING"))
+    monkeypatch.setattr(catalogue, "LENSES", {**catalogue.LENSES, "own": f"{__name__}:DOUBTING"})
     judged = judge_run(run)
     assert judged.problems == (f"{run.path.name}: {judged.system}, 0 left",)
     assert json.loads(run.verdicts.read_text())["problems"] == list(judged.problems)
 
 
 def test_what_a_lens_refuses_is_no_verdict(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catalogue, "LENSES", (f"{__name__}:DOUBTING",))
+    monkeypatch.setattr(catalogue, "LENSES", {"own": f"{__name__}:DOUBTING"})
     monkeypatch.setattr(Doubting, "least", 1)
     with pytest.raises(HoldfastError, match="0 certificates"):
+        judge_run(run)
+    assert not run.verdicts.exists()
+
+
+@pytest.mark.parametrize("amid", [False, True])
+def test_a_lens_changes_no_verdict(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch, amid: bool
+) -> None:
+    assert judge_run(run).exit_code == 3
+    run.verdicts.unlink()
+    monkeypatch.setattr(Lenient, "amid", amid)
+    monkeypatch.setattr(catalogue, "LENSES", {"own": f"{__name__}:LENIENT"})
+    with pytest.raises(HoldfastError, match="lens Lenient changed a verdict"):
         judge_run(run)
     assert not run.verdicts.exists()

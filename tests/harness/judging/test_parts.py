@@ -14,7 +14,8 @@ import pytest
 from holdfast import catalogue
 from holdfast.commands import main
 from holdfast.engine.checkers import with_named
-from holdfast.engine.judging import judge_run, report_run
+from holdfast.engine.judging import judge_run
+from holdfast.engine.reporting import report_run
 from holdfast.harness.client.context import GUARD_NS
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import SECOND

@@ -26,7 +26,7 @@ from holdfast.harness.verification.opportunities import (
     witnessed,
 )
 from holdfast.harness.verification.verify import verify_run
-from holdfast.planning import plan_options, prepare
+from holdfast.planning import plan_options, prepare, run_folder
 from holdfast.planning.lazy_holders import with_lazy_holders
 
 CASES = {
@@ -60,7 +60,7 @@ def simulated(table: Mapping[str, Any], folder: Path) -> tuple[RunDir, dict[str,
     plan: Plan = with_lazy_holders(plan_options.from_options(given, []))
     prepared = prepare.prepared(plan)
     done = seed_search.in_memory(prepare.manifest(prepared, "opportunities", ""))
-    run = prepare.create(prepared, folder, "", name=str(table["system"]))
+    run = run_folder.create(prepared, folder, "", name=str(table["system"]))
     done.world.keep(run)
     verdicts: dict[str, Any] = plain(judging.judge_run(run))
     return run, verdicts

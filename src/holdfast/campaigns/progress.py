@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from holdfast.campaigns import runner
 from holdfast.catalogue import VIRTUAL_TIME, user_system
-from holdfast.engine import campaign_runner
 from holdfast.harness.campaigns import journal
 from holdfast.harness.campaigns.results import Result, failed
 from holdfast.harness.campaigns.spec import Campaign, Job
@@ -16,6 +16,7 @@ from holdfast.harness.core.errors import UsageError
 from holdfast.harness.runs import directory
 from holdfast.harness.runs.version import VERSION
 from holdfast.planning import own_code, prepare
+from holdfast.planning.hosts import on_this_machine
 from holdfast.reports.many import matrix_pages
 from holdfast.reports.many.campaign import index
 from holdfast.reports.many.matrix import matrix
@@ -30,7 +31,7 @@ def check(campaign: Campaign) -> None:
     problems: list[str] = []
     for cell in campaign.cells:
         try:
-            prepare.on_this_machine(cell.plan, "campaigns")
+            on_this_machine(cell.plan, "campaigns")
             prepare.complete(cell.plan)
         except UsageError as error:
             problems += [f"{cell.says}: {problem}" for problem in error.problems]
@@ -50,23 +51,23 @@ def carry_out(
 ) -> Summary:
     """Execute the remaining runs and write the pages; returns the summary of all runs."""
     further = list(campaign.further_jobs(version(campaign)))
-    path = folder / campaign_runner.JOURNAL
+    path = folder / runner.JOURNAL
     with journal.Journal(path) as open_journal:
         keys = [job.key for job in (*jobs, *further)]
-        planned = {"schema": campaign_runner.PLANNED_SCHEMA, "keys": keys}
-        directory.write_json(folder / campaign_runner.PLANNED, planned)
+        planned = {"schema": runner.PLANNED_SCHEMA, "keys": keys}
+        directory.write_json(folder / runner.PLANNED, planned)
         before = journal.done(path)
         done = {key: one for key, one in before.items() if one.exit_code != 4}
-        campaign_runner.clear(folder)
+        runner.clear(folder)
         known = Known(campaign, (*jobs, *further))
         known.add(done[key] for key in keys if key in done)
         left = _within(campaign, known, [job for job in jobs if job.key not in done])
         shown = Shown(campaign.name, len(jobs), [done[job.key] for job in jobs if job.key in done])
         shown.start(campaign.name, folder, len(left))
-        enough = campaign_runner.deadline(campaign.time_ns)
+        enough = runner.deadline(campaign.time_ns)
 
         def execute(batch: Sequence[Job]) -> None:
-            for found in campaign_runner.carry_out(
+            for found in runner.carry_out(
                 batch, folder, processes, scheduler, enough, known.decided
             ):
                 open_journal.add(found)
@@ -148,7 +149,7 @@ def _finish(
     decided: Decided,
 ) -> Summary:
     """campaign.json, index.html and matrix.html from the journal."""
-    noted = journal.done(folder / campaign_runner.JOURNAL)
+    noted = journal.done(folder / runner.JOURNAL)
     every = (*jobs, *further)
     found = [noted[job.key] for job in every if job.key in noted]
     seen = {job.cell for job in every if job.key in noted}

@@ -1,12 +1,25 @@
-"""The servers' own record in a plan: which systems have one, and where it can be read."""
+"""Server records: which systems have one, and what it says beside the responses."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
 from holdfast import catalogue
 from holdfast.catalogue import user_system
+from holdfast.harness.core.case import Case
 from holdfast.harness.core.loading import load
+from holdfast.harness.judging.lens import Lens
+from holdfast.harness.judging.server_record import compared
+from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.recording.server_record import KeepsRecord
-from holdfast.planning.resolve import Prepared
+from holdfast.harness.runs.directory import RunDir
+from holdfast.harness.verdicts.judged import Judged
+from holdfast.harness.verdicts.section import Section
+from holdfast.reports.run import server_record
+
+if TYPE_CHECKING:
+    from holdfast.planning.resolve import Prepared
 
 
 def problems(found: Prepared) -> list[str]:
@@ -38,3 +51,19 @@ def systems() -> list[str]:
 
 def _keeps_record(name: str) -> bool:
     return isinstance(load(user_system.row(name).entry), KeepsRecord)
+
+
+class ServerRecords(Lens):
+    """Compares what the servers recorded; it is evidence of its own kind, and counts nowhere."""
+
+    def of_case(self, run: RunDir, manifest: Manifest, judged: Judged, case: Case) -> Judged:
+        """With the comparison, if the run has such a record."""
+        return replace(judged, server_record=compared(run, case))
+
+    def section(self, judged: Judged) -> Section | None:
+        """What was compared, how much of it, and what differs."""
+        record = judged.server_record
+        return None if record is None else server_record.section(judged, record)
+
+
+SERVER_RECORDS = ServerRecords()

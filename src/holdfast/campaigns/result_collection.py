@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from holdfast.campaigns.runner import JOURNAL, PLANNED, PLANNED_SCHEMA
 from holdfast.engine import judging
-from holdfast.engine.campaign_runner import JOURNAL, PLANNED, PLANNED_SCHEMA
 from holdfast.harness.campaigns import journal, results
 from holdfast.harness.campaigns.results import Result
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.judging.judge import stored
+from holdfast.harness.judging.stored import stored
 from holdfast.harness.runs import directory
 from holdfast.harness.runs.directory import RunDir
 from holdfast.reports.text.formatting import count

@@ -1,0 +1,244 @@
+"""Needs of a run about acquires: waits, holds beside them, and who came after whom."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from holdfast.checkers.coverage.crossed_waits import Wait, crossed
+from holdfast.checkers.coverage.need import Met, Need
+from holdfast.checkers.holds.attempt_table import Table, table
+from holdfast.checkers.holds.hierarchy import paths
+from holdfast.checkers.holds.history_index import Bools, Indices, Ints, column
+from holdfast.checkers.holds.overlaps import met_full, reaches
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import NO_TOKEN, Mode, Op, Status
+
+LOW_16 = (1 << 16) - 1
+
+
+def _contention(case: Case) -> Met:
+    plain = table(case).op != Op.PROBE
+    asked = int(plain.sum())
+    waited = int(contended(case, plain).sum())
+    counts = {"acquires": asked, "contended acquires": waited}
+    return counts, [] if waited else [f"no acquire waited: 0 of {asked}"]
+
+
+def contended(case: Case, among: Bools) -> Bools:
+    """Which entries waited, by a response or by a conflicting certain hold during the call; of a
+    semaphore, by certain holds that left too few permits.
+
+    Only entries in `among` count, as waiters and as holders.
+    """
+    attempts = table(case)
+    waited = attempts.queued >= 0
+    for entries in attempts.by_lock().values():
+        mine = entries[among[entries]]
+        exclusive = attempts.mode[mine] == Mode.EXCLUSIVE
+        waited[mine[exclusive]] |= _met_a_hold(attempts, mine[exclusive], mine)
+        waited[mine[~exclusive]] |= _met_a_hold(attempts, mine[~exclusive], mine[exclusive])
+        of_permits = mine[attempts.mode[mine] == Mode.PERMITS]
+        if len(of_permits):
+            waited[of_permits] |= _met_full(case, attempts, of_permits)
+    return waited & among
+
+
+def _met_full(case: Case, attempts: Table, asked: Indices) -> Bools:
+    """Whether certain holds left fewer permits than each one asked for, during its call."""
+    terms = column(case, "op")[attempts.row[asked]]
+    end = np.where(attempts.certain[asked], attempts.end[asked], -1)
+    wanted, limits = terms >> 24, terms >> 8 & LOW_16
+    return met_full(attempts.inv[asked], attempts.ret[asked], end, wanted, limits)
+
+
+def _met_a_hold(found: Table, asked: Indices, others: Indices) -> Bools:
+    """Whether a certain hold of another client that began before each one's return was open after
+    its call."""
+    held = others[found.certain[others]]
+    return _met(found, asked, found.ret[asked], held, found.ret[held], found.end[held])
+
+
+def _met(
+    found: Table, asked: Indices, by_ns: Ints, held: Indices, begun: Ints, over: Ints
+) -> Bools:
+    """Which acquires were sent before the end of another client's span that had begun before by_ns.
+
+    asked, by_ns        the acquires, and a time for each
+    held, begun, over   the attempts with spans, and these spans
+
+    Compares each acquire with the latest end among the spans that began before by_ns; if that is
+    its own client's (an owner that re-enters), with the latest end of any other client:
+
+        spans  c0 [1, 9], c1 [2, 4]     c0 acquires in [5, 6]: 9 is its own, 4 < 5: no span met
+    """
+    if not len(held):
+        return np.zeros(len(asked), bool)
+    order = np.argsort(begun, kind="stable")
+    begun, over, owner = begun[order], over[order], found.process[held[order]]
+    last = np.maximum.accumulate(over)
+    # The place of the latest end so far: over 4 9 7 has last 4 9 9 and which 0 1 1.
+    which = np.maximum.accumulate(np.where(over == last, np.arange(len(over)), 0))
+    before = np.searchsorted(begun, by_ns)
+    place = np.maximum(before - 1, 0)
+    met = (before > 0) & (last[place] > found.inv[asked])
+    own = met & (owner[which[place]] == found.process[asked])
+    if own.any():
+        second = _second_best(over, owner)
+        met[own] = second[place[own]] > found.inv[asked[own]]
+    return np.asarray(met)
+
+
+def _second_best(over: Ints, owner: Ints) -> Ints:
+    """For each prefix the latest end among all clients but the one with the latest of all. O(n)"""
+    second = np.full(len(over), -1)
+    first_ns, first, second_ns = -1, -1, -1
+    for n, (end_ns, process) in enumerate(zip(over.tolist(), owner.tolist(), strict=True)):
+        if end_ns >= first_ns:
+            second_ns = second_ns if process == first else first_ns
+            first_ns, first = end_ns, process
+        elif process != first:
+            second_ns = max(second_ns, end_ns)
+        second[n] = second_ns
+    return second
+
+
+def _judged_holds(case: Case) -> Met:
+    """Holds that can be judged, and acquires of other clients in flight during one of them: a hold
+    without a concurrent request of another client shows nothing."""
+    attempts, far = table(case), reaches(case)
+    if case.promises.bound == "none":
+        judged = attempts.certain & (attempts.ret < attempts.end)
+    else:
+        judged = attempts.ok & (
+            (attempts.known < attempts.bound) | (attempts.known < attempts.proof)
+        )
+    asked = attempts.op != Op.PROBE
+    met = 0
+    for entries in attempts.by_lock().values():
+        held, mine = entries[judged[entries]], entries[asked[entries]]
+        met += int(
+            _met(attempts, mine, attempts.ret[mine], held, attempts.known[held], far[held]).sum()
+        )
+    grants, n = int(attempts.ok.sum()), int(judged.sum())
+    counts = {"grants": grants, "judged grants": n, "acquires during a judged hold": met}
+    if not n:
+        return counts, [f"no grant has a hold that can be judged: 0 of {grants}"]
+    return counts, [] if met else [
+        f"no other client asked during a hold that can be judged: 0 of {n}"
+    ]
+
+
+def _handovers(case: Case) -> Met:
+    """Grants of a lock to another client than its previous holder, without probes."""
+    attempts, passed = table(case), 0
+    for entries in attempts.by_lock().values():
+        mine = entries[attempts.ok[entries] & (attempts.op[entries] != Op.PROBE)]
+        owners = attempts.process[mine[np.argsort(attempts.ret[mine], kind="stable")]]
+        passed += int((owners[1:] != owners[:-1]).sum())
+    lacks = [] if passed else ["no lock passed from one client to another"]
+    return {"handovers": passed}, lacks
+
+
+def _rivals(case: Case) -> Met:
+    """Acquires that were sent while another client was queued for the same lock."""
+    attempts, rivals = table(case), 0
+    asked = attempts.op != Op.PROBE
+    for entries in attempts.by_lock().values():
+        waited = entries[asked[entries] & (attempts.queued[entries] >= 0)]
+        mine = entries[asked[entries]]
+        spans = waited, attempts.queued[waited], attempts.ret[waited]
+        rivals += int(_met(attempts, mine, attempts.inv[mine], *spans).sum())
+    lacks = [] if rivals else ["no other client asked for a lock while a client waited for it"]
+    return {"acquires behind one that waited": rivals}, lacks
+
+
+def _subtrees(case: Case) -> Met:
+    """Only if locks are paths: acquires that met a hold of an ancestor or a descendant."""
+    if not paths(case):
+        return {}, []
+    attempts, met = table(case), 0
+    for entries in attempts.by_lock().values():
+        for key in np.unique(attempts.key[entries]).tolist():
+            mine = entries[attempts.key[entries] == key]
+            others = entries[(attempts.key[entries] != key) & attempts.certain[entries]]
+            spans = others, attempts.ret[others], attempts.end[others]
+            met += int(_met(attempts, mine, attempts.ret[mine], *spans).sum())
+    lacks = [] if met else ["no client asked for a lock above or below one that another held"]
+    return {"acquires above or below a held lock": met}, lacks
+
+
+def _bounded(case: Case) -> Met:
+    """Requests with a bounded wait: acquires without a bound may wait indefinitely."""
+    attempts = table(case)
+    bounded = int(((attempts.wait >= 0) & (attempts.op != Op.PROBE)).sum())
+    lacks = [] if bounded else [f"no acquire had a bounded wait: 0 of {len(attempts)}"]
+    return {"acquires with a bounded wait": bounded}, lacks
+
+
+def _second_locks(case: Case) -> Met:
+    """Waits of a client for one lock while it held another, and wait-for cycles, however short:
+    without a cycle there is no deadlock to break."""
+    attempts, waits = table(case), list[Wait]()
+    ends = np.where(attempts.certain, attempts.end, -1)
+    for process in np.unique(attempts.process).tolist():
+        mine = np.flatnonzero(attempts.process == process)
+        latest = np.maximum.accumulate(ends[mine])
+        inside = np.concatenate(([False], latest[:-1] > attempts.inv[mine[1:]]))
+        for n in np.flatnonzero(inside & (attempts.queued[mine] >= 0)).tolist():
+            before, a = mine[max(0, n - 8) : n], mine[n]
+            other = (attempts.key[before] != attempts.key[a]) & (ends[before] > attempts.inv[a])
+            held = frozenset(attempts.key[before[other]].tolist())
+            if held:
+                span = int(attempts.queued[a]), int(attempts.ret[a])
+                waits.append(Wait(process, int(attempts.key[a]), held, *span))
+    mutual = crossed(waits)
+    counts = {"waits that held another lock": len(waits), "mutual waits": mutual}
+    if not waits:
+        return counts, ["no client waited for one lock while it held another"]
+    return counts, [] if mutual else ["no clients waited for each other's locks at once"]
+
+
+def _named_waits(case: Case) -> Met:
+    """Grants to clients that had waited, and those whose token a holder query named: only of these
+    is the time of the grant known from another source than their own return."""
+    attempts, rows = table(case), case.history.rows
+    waited = attempts.ok & (attempts.queued >= 0) & (attempts.token != NO_TOKEN)
+    said = rows[case.history.of(Op.HOLDER)]
+    said = said[(said["status"] == Status.OK) & (said["token"] != NO_TOKEN)]
+    named = set(zip(said["key"].tolist(), said["token"].tolist(), strict=True))
+    mine = zip(attempts.key[waited].tolist(), attempts.token[waited].tolist(), strict=True)
+    known = sum(one in named for one in mine)
+    total = int(waited.sum())
+    lack = f"no response named a holder that had waited: 0 of {total} grants to waiting clients"
+    counts = {"grants to waiting clients": total, "of them named by a response": known}
+    return counts, [] if known else [lack]
+
+
+NEEDS: Mapping[str, Need] = {
+    "contention": (
+        "an acquire that waited, or was sent while another client certainly held",
+        _contention,
+    ),
+    "judged-holds": (
+        "a grant with a non-empty hold by proof or contract (a certain one, where only a release"
+        " ends a hold), and another client that asked for the lock during it",
+        _judged_holds,
+    ),
+    "named-waits": (
+        "a grant to a client that had waited, which a query of the holder names",
+        _named_waits,
+    ),
+    "second-locks": (
+        "clients that each held a lock and waited for the other's at the same time",
+        _second_locks,
+    ),
+    "handovers": ("a lock that passed from one client to another", _handovers),
+    "rivals": ("an acquire that was sent while another client waited for the lock", _rivals),
+    "subtrees": (
+        "where locks are paths: an acquire of one above or below one that another held",
+        _subtrees,
+    ),
+    "bounded-waits": ("an acquire with a bounded wait", _bounded),
+}

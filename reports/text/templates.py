@@ -1,0 +1,85 @@
+"""The environment of all templates: everything is escaped, and filters shorten untrusted text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import CodeType
+
+from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined
+from jinja2.bccache import Bucket
+from markupsafe import Markup, escape
+
+from holdfast.harness.core.verdict import Verdict
+from holdfast.harness.verdicts.judged import Judgement
+from holdfast.reports.text import formatting
+
+TEMPLATES = Path(__file__).parents[1] / "templates"
+
+
+def state(judgement: Judgement) -> str:
+    """Style of a verdict: "holds", "broken", "limit" or "unknown"."""
+    if judgement.verdict is Verdict.VIOLATED:
+        return "broken" if judgement.promised else "limit"
+    return "holds" if judgement.verdict is Verdict.HOLDS else "unknown"
+
+
+class CompiledTemplates(BytecodeCache):
+    """Code of the templates that this process has compiled.
+
+    Every report has its own environment, whose globals depend on the run. The code depends on the
+    source and the filters, which all environments share.
+    """
+
+    def __init__(self) -> None:
+        self._codes: dict[tuple[str, str], CodeType] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        bucket.code = self._codes.get((bucket.key, bucket.checksum))
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        if bucket.code is not None:
+            self._codes[bucket.key, bucket.checksum] = bucket.code
+
+
+COMPILED = CompiledTemplates()
+
+
+def template_environment() -> Environment:
+    """Templates that escape everything, with the filters for untrusted text."""
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        bytecode_cache=COMPILED,
+    )
+    environment.filters |= FILTERS
+    environment.globals |= {"count": formatting.count, "state": state}
+    return environment
+
+
+def _say(text: object, limit: int = formatting.DISPLAY_LIMIT) -> Markup:
+    """Untrusted text: escaped, shortened, isolated from the text direction around it."""
+    return Markup("<bdi>") + escape(formatting.plain(text, limit)) + Markup("</bdi>")
+
+
+def _words(text: object, limit: int = formatting.DISPLAY_LIMIT) -> Markup:
+    """A command: each word apart, so that a line does not end within one, after "--"."""
+    words = formatting.plain(text, limit).split(" ")
+    return Markup(" ").join(Markup('<span class="arg">{}</span>').format(word) for word in words)
+
+
+FILTERS = {
+    "words": _words,
+    "say": _say,
+    "sentence": formatting.sentence,
+    "capital": lambda text: str(text)[:1].upper() + str(text)[1:],
+    "stopped": formatting.stopped,
+    "span": formatting.span,
+    "number": formatting.number,
+    "measured": formatting.evidence,
+    "percent": formatting.percent,
+    "spaced": lambda text: formatting.plain(str(text).replace("-", " ").replace("_", " "), 60),
+}
+"""Filters of templates."""

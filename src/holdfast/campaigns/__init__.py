@@ -1,0 +1,1 @@
+"""Campaigns from outside: many runs carried out, followed, and their results collected."""

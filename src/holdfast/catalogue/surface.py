@@ -1,0 +1,61 @@
+"""The public surface of the core: what packages beside it, and packages of others, may import.
+
+`docs/reference/surface.md` shows it to writers of plug-ins; a test holds that the packages beside
+the core import nothing else, but for a list that may only shrink.
+"""
+
+from __future__ import annotations
+
+SURFACE = (
+    "checkers.coverage.requirements",
+    "checkers.holds.derive",
+    "checkers.user_checker",
+    "clusters.backends.processes",
+    "harness.client.context",
+    "harness.core.case",
+    "harness.core.clock",
+    "harness.core.durations",
+    "harness.core.errors",
+    "harness.core.extras",
+    "harness.core.fault_traits",
+    "harness.core.json_value",
+    "harness.core.loading",
+    "harness.core.operations",
+    "harness.core.ports",
+    "harness.core.seeds",
+    "harness.core.verdict",
+    "harness.history.reader",
+    "harness.judging.judge",
+    "harness.judging.lens",
+    "harness.judging.run_case",
+    "harness.judging.stored",
+    "harness.plans.manifest",
+    "harness.plans.plan",
+    "harness.recording.segments",
+    "harness.runs.directory",
+    "harness.runs.files",
+    "harness.runs.inherited_signals",
+    "harness.runs.journal",
+    "harness.runs.registry",
+    "harness.runs.version",
+    "harness.verdicts.judged",
+    "harness.verdicts.section",
+    "nemesis.agent.halves",
+    "nemesis.agent.hosted_nodes",
+    "nemesis.agent.processes",
+    "nemesis.agent.request_errors",
+    "nemesis.agent.request_forms",
+    "nemesis.options",
+    "nemesis.targets",
+    "nemesis.timetable",
+    "planning.hosts",
+    "planning.prepare",
+    "planning.resolve",
+    "reports.pictures.svg",
+    "reports.text.formatting",
+    "reports.text.layout",
+    "reports.text.progress",
+    "reports.text.templates",
+    "workloads.shape",
+)
+"""Modules below `holdfast`. What has a name with "_" in front stays the module's own."""

@@ -1,0 +1,174 @@
+"""The public surface of the core (`holdfast.catalogue.surface`): packages import nothing else.
+
+A door that a built-in feature uses is one that a plug-in has, but for the modules listed here.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from holdfast.catalogue.surface import SURFACE
+from tests.house import wall
+from tests.house.imports import ROOT, modules, nodes, targets
+
+BESIDE_THE_SURFACE: dict[str, tuple[str, ...]] = {
+    "api": (
+        "checkers.facts.admissions",
+        "checkers.properties.no_stale_write",
+        "engine.judging",
+        "engine.reporting",
+        "engine.runner",
+        "harness.core.starved",
+        "harness.verdicts.former_keys",
+        "harness.verdicts.left_unknown",
+        "planning.lazy_holders",
+        "planning.plan_options",
+    ),
+    "campaigns": (
+        "engine.driver_process",
+        "engine.judging",
+        "engine.reporting",
+        "harness.core.statistics",
+        "harness.core.toml",
+        "harness.verdicts.evidence",
+        "harness.verdicts.finding_kinds",
+        "harness.verdicts.former_keys",
+        "harness.verdicts.left_unknown",
+        "planning.fingerprints",
+        "planning.lazy_holders",
+        "planning.own_code",
+        "planning.run_folder",
+        "reports.pictures.timeline",
+        "reports.run.finding_kinds",
+        "reports.run.story",
+        "reports.text.tables",
+    ),
+    "conformance": ("harness.core.user_imports",),
+    "containers": (
+        "clusters.backends.abilities",
+        "clusters.backends.leftovers",
+    ),
+    "disks": (
+        "nemesis.agent.fault_claims",
+        "nemesis.agent.signals",
+        "nemesis.agent.tracing.system_calls",
+    ),
+    "hunting": (
+        "checkers.facts.starved_hosts",
+        "planning.packages",
+    ),
+    "large runs": (
+        "checkers.facts.verdicts_by_fault",
+        "checkers.holds.contradictions",
+        "harness.history.beside_run",
+        "harness.history.call_errors",
+        "harness.history.distinct_values",
+        "harness.history.pace",
+        "harness.history.tighten",
+        "harness.verdicts.evidence",
+    ),
+    "limits": ("nemesis.agent.signals",),
+    "live verdicts": (
+        "harness.history.beside_run",
+        "harness.history.current_holders",
+        "harness.history.event_counts",
+        "harness.judging.outcome",
+        "harness.plans.events",
+    ),
+    "operations": (
+        "harness.core.waiting",
+        "harness.driver.data_folders",
+        "harness.driver.schedule",
+    ),
+    "packaging": (
+        "clusters.backends.children",
+        "harness.client.guard",
+        "reports.pictures.finding",
+        "reports.pictures.standalone",
+    ),
+    "search": (
+        "checkers.evidence.availability",
+        "checkers.facts.distribution",
+        "checkers.facts.stalls",
+        "checkers.holds.attempt_table",
+        "checkers.holds.history_index",
+        "engine.checkers",
+        "engine.runner",
+        "harness.history.diff",
+        "planning.plan_source",
+        "reports.pictures.finding",
+        "reports.pictures.standalone",
+    ),
+    "serve": ("reports.pictures.timeline",),
+    "server records": (
+        "harness.recording.server_record",
+        "harness.runs.server_record",
+    ),
+    "simulator": (
+        "harness.client.guard",
+        "harness.client.resource_replies",
+        "harness.client.worker",
+        "harness.driver.run",
+        "harness.history.current_holders",
+        "harness.history.event_counts",
+        "harness.recording.phase",
+    ),
+    "ssh hosts": (
+        "clusters.backends.leftovers",
+        "harness.core.toml",
+        "harness.recording.phase",
+    ),
+    "systems": (
+        "harness.client.resource_replies",
+        "harness.core.waiting",
+        "harness.recording.error_lines",
+        "harness.recording.server_record",
+    ),
+    "verification": (
+        "checkers.facts.resource_log",
+        "checkers.holds.attempt_table",
+        "checkers.holds.hierarchy",
+        "checkers.holds.history_index",
+        "checkers.holds.overlaps",
+    ),
+}
+"""Package -> modules of the core that it imports although plug-ins are not told of them. The list
+may only shrink: the module becomes part of the surface, or of the package."""
+BESIDE_THE_CORE = {"catalogue", "catalogue.rows", "clusters.systems.single.system"}
+"""What the third-party package names besides: rows, and a built-in system that it runs again."""
+
+
+def used() -> set[tuple[str, str]]:
+    """(package, module of the core that it imports)."""
+    return {
+        (wall.package_of(module), target)
+        for module in modules()
+        if wall.package_of(module) not in ("core", "door")
+        for target in wall.imported(module)
+        if wall.package_of(target) == "core"
+    }
+
+
+def test_packages_import_the_surface_of_the_core_and_no_more_than_is_listed() -> None:
+    listed = {(package, one) for package, several in BESIDE_THE_SURFACE.items() for one in several}
+    beside = {(package, target) for package, target in used() if target not in SURFACE}
+    assert beside - listed == set(), "import what is public, or put what is shared there"
+    assert listed - beside == set(), "gone: take it off the list"
+
+
+def test_the_surface_is_small_and_of_the_core() -> None:
+    assert len(SURFACE) == len(set(SURFACE)) <= 50
+    assert [one for one in SURFACE if wall.package_of(one) != "core"] == []
+    assert set(SURFACE) <= modules().keys()
+
+
+def test_the_package_of_a_third_party_imports_the_surface_only() -> None:
+    imported = {
+        target
+        for path in sorted((ROOT / "tests" / "third_party").rglob("*.py"))
+        for node in nodes(path)
+        if isinstance(node, ast.ImportFrom)
+        for target in targets(node)
+    }
+    assert imported - {*SURFACE} <= BESIDE_THE_CORE
+    assert imported & {*SURFACE}
