@@ -7,9 +7,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from holdfast.checkers.coverage import use_needs
 from holdfast.checkers.coverage.by_opportunity import by_opportunity
 from holdfast.checkers.coverage.crossed_waits import Wait, crossed
 from holdfast.checkers.coverage.lost_rows import could_explain
+from holdfast.checkers.coverage.met_spans import Met, spans_met
 from holdfast.checkers.coverage.offered_load import too_slow
 from holdfast.checkers.coverage.plan_changes import changes
 from holdfast.checkers.facts import admissions, resource_log, verdicts_by_fault
@@ -18,18 +20,13 @@ from holdfast.checkers.facts.late_writes import late_writes
 from holdfast.checkers.facts.latency_breakdown import SAID
 from holdfast.checkers.facts.power_losses import losses, met_after, operations
 from holdfast.checkers.holds.attempt_table import Table, table
-from holdfast.checkers.holds.hierarchy import below, paths
-from holdfast.checkers.holds.history_index import Bools, Indices, Ints, column, rows_of
+from holdfast.checkers.holds.history_index import Bools, Indices, column, rows_of
 from holdfast.checkers.holds.leases import INF
 from holdfast.checkers.holds.overlaps import reaches
 from holdfast.harness.core.case import Case
-from holdfast.harness.core.job_keys import job_of
 from holdfast.harness.core.operations import NO_TOKEN, Mode, Op, Status
 from holdfast.harness.core.verdict import Finding, PropertyVerdict, Verdict
 from holdfast.harness.history.distinct_values import distinct
-
-Met = tuple[dict[str, int], list[str]]
-"""Counts by name, and the reasons why they do not suffice."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -180,51 +177,7 @@ def _met_a_hold(found: Table, asked: Indices, others: Indices) -> Bools:
     """Whether a certain hold of another client that began before each one's return was open after
     its call."""
     held = others[found.certain[others]]
-    return _met(found, asked, found.ret[asked], held, found.ret[held], found.end[held])
-
-
-def _met(
-    found: Table, asked: Indices, by_ns: Ints, held: Indices, begun: Ints, over: Ints
-) -> Bools:
-    """Which acquires were sent before the end of another client's span that had begun before by_ns.
-
-    asked, by_ns        the acquires, and a time for each
-    held, begun, over   the attempts with spans, and these spans
-
-    Compares each acquire with the latest end among the spans that began before by_ns; if that is
-    its own client's (an owner that re-enters), with the latest end of any other client:
-
-        spans  c0 [1, 9], c1 [2, 4]     c0 acquires in [5, 6]: 9 is its own, 4 < 5: no span met
-    """
-    if not len(held):
-        return np.zeros(len(asked), bool)
-    order = np.argsort(begun, kind="stable")
-    begun, over, owner = begun[order], over[order], found.process[held[order]]
-    last = np.maximum.accumulate(over)
-    # The place of the latest end so far: over 4 9 7 has last 4 9 9 and which 0 1 1.
-    which = np.maximum.accumulate(np.where(over == last, np.arange(len(over)), 0))
-    before = np.searchsorted(begun, by_ns)
-    place = np.maximum(before - 1, 0)
-    met = (before > 0) & (last[place] > found.inv[asked])
-    own = met & (owner[which[place]] == found.process[asked])
-    if own.any():
-        second = _second_best(over, owner)
-        met[own] = second[place[own]] > found.inv[asked[own]]
-    return np.asarray(met)
-
-
-def _second_best(over: Ints, owner: Ints) -> Ints:
-    """For each prefix the latest end among all clients but the one with the latest of all. O(n)"""
-    second = np.full(len(over), -1)
-    first_ns, first, second_ns = -1, -1, -1
-    for n, (end_ns, process) in enumerate(zip(over.tolist(), owner.tolist(), strict=True)):
-        if end_ns >= first_ns:
-            second_ns = second_ns if process == first else first_ns
-            first_ns, first = end_ns, process
-        elif process != first:
-            second_ns = max(second_ns, end_ns)
-        second[n] = second_ns
-    return second
+    return spans_met(found, asked, found.ret[asked], held, found.ret[held], found.end[held])
 
 
 def _judged_holds(case: Case) -> Met:
@@ -239,7 +192,9 @@ def _judged_holds(case: Case) -> Met:
     met = 0
     for entries in found.by_lock().values():
         held, mine = entries[judged[entries]], entries[asked[entries]]
-        met += int(_met(found, mine, found.ret[mine], held, found.known[held], far[held]).sum())
+        met += int(
+            spans_met(found, mine, found.ret[mine], held, found.known[held], far[held]).sum()
+        )
     grants, n = int(found.ok.sum()), int(judged.sum())
     counts = {"grants": grants, "judged grants": n, "acquires during a judged hold": met}
     if not n:
@@ -258,34 +213,6 @@ def _handovers(case: Case) -> Met:
         passed += int((owners[1:] != owners[:-1]).sum())
     lacks = [] if passed else ["no lock passed from one client to another"]
     return {"handovers": passed}, lacks
-
-
-def _rivals(case: Case) -> Met:
-    """Acquires that were sent while another client was queued for the same lock."""
-    found, rivals = table(case), 0
-    asked = found.op != Op.PROBE
-    for entries in found.by_lock().values():
-        waited = entries[asked[entries] & (found.queued[entries] >= 0)]
-        mine = entries[asked[entries]]
-        spans = waited, found.queued[waited], found.ret[waited]
-        rivals += int(_met(found, mine, found.inv[mine], *spans).sum())
-    lacks = [] if rivals else ["no other client asked for a lock while a client waited for it"]
-    return {"acquires behind one that waited": rivals}, lacks
-
-
-def _subtrees(case: Case) -> Met:
-    """Only if locks are paths: acquires that met a hold of an ancestor or a descendant."""
-    if not paths(case):
-        return {}, []
-    found, met = table(case), 0
-    for entries in found.by_lock().values():
-        for key in np.unique(found.key[entries]).tolist():
-            mine = entries[found.key[entries] == key]
-            others = entries[(found.key[entries] != key) & found.certain[entries]]
-            spans = others, found.ret[others], found.end[others]
-            met += int(_met(found, mine, found.ret[mine], *spans).sum())
-    lacks = [] if met else ["no client asked for a lock above or below one that another held"]
-    return {"acquires above or below a held lock": met}, lacks
 
 
 def _bounded(case: Case) -> Met:
@@ -349,20 +276,6 @@ def _updates(case: Case) -> Met:
     counts = {"updates": len(updates), "updates after another owner's": after_another}
     lacks = [] if after_another else [f"no update followed another owner's: 0 of {len(updates)}"]
     return counts, lacks
-
-
-def _probes(case: Case) -> Met:
-    found = table(case)
-    asked = set(distinct(found.key[found.op != Op.PROBE]).tolist())
-    probed = set(distinct(found.key[found.op == Op.PROBE]).tolist())
-    known = paths(case)
-    tops = [known[key] for key in probed if key in known]
-    met = {key for key in asked if key in known and any(below(known[key], top) for top in tops)}
-    names = sorted(case.history.strings[key] for key in asked - probed - met)
-    lacks = [f"never probed after the run: {', '.join(names)}"] if names else []
-    if not asked and not probed:
-        lacks.append("no client asked for a lock")
-    return {"probed locks": len(probed)}, lacks
 
 
 def _stale_releases(case: Case) -> Met:
@@ -495,22 +408,6 @@ def _repeats(case: Case) -> Met:
     return {"writes sent again": again}, lacks
 
 
-def _jobs(case: Case) -> Met:
-    """Jobs that were done, and those that another owner found done."""
-    asked = case.history.rows[case.history.of(Op.READ, Op.WRITE)]
-    told = asked[(asked["status"] == Status.OK) & (asked["res"] > 0)]
-    jobs = {key for key in np.unique(told["key"]).tolist() if job_of(case.history.strings[key])}
-    told = told[np.isin(told["key"], np.array(sorted(jobs), np.int64))]
-    looked, did = told[told["f"] == Op.READ], told[told["f"] == Op.WRITE]
-    by = dict(zip(did["key"].tolist(), did["process"].tolist(), strict=True))
-    found = sum(
-        by.get(key, process) != process
-        for key, process in zip(looked["key"].tolist(), looked["process"].tolist(), strict=True)
-    )
-    lacks = [] if found else [f"no client found a job that another had done: 0 of {len(by)} jobs"]
-    return {"jobs done": len(by), "jobs that others found done": found}, lacks
-
-
 def _named_waits(case: Case) -> Met:
     """Grants to clients that had waited, and those whose token a holder query named: only of these
     is the time of the grant known from another source than their own return."""
@@ -634,7 +531,7 @@ NEEDS: Mapping[str, tuple[str, Callable[[Case], Met]]] = {
         _expired_requests,
     ),
     "updates": ("an accepted update that follows another owner's", _updates),
-    "probes": ("an acquire of every lock that was in use after the last heal", _probes),
+    "probes": ("an acquire of every lock that was in use after the last heal", use_needs.probes),
     "stale-releases": (
         "a release or renewal that the service rejected as not the owner's",
         _stale_releases,
@@ -656,14 +553,26 @@ NEEDS: Mapping[str, tuple[str, Callable[[Case], Met]]] = {
         _second_locks,
     ),
     "handovers": ("a lock that passed from one client to another", _handovers),
-    "rivals": ("an acquire that was sent while another client waited for the lock", _rivals),
+    "rivals": (
+        "an acquire that was sent while another client waited for the lock",
+        use_needs.rivals,
+    ),
+    "waits-behind": (
+        "a grant to a client that waited, with another client waiting behind it",
+        use_needs.waits_behind,
+    ),
+    "patient-waits": (
+        "where clients wait behind each other: a wait whose bound allows a grant to each other"
+        " client, and one more",
+        use_needs.patient,
+    ),
     "subtrees": (
         "where locks are paths: an acquire of one above or below one that another held",
-        _subtrees,
+        use_needs.subtrees,
     ),
     "bounded-waits": ("an acquire with a bounded wait", _bounded),
     "repeats": ("an accepted write that was sent more than once", _repeats),
-    "jobs": ("a job that an owner found done by another client", _jobs),
+    "jobs": ("a job that an owner found done by another client", use_needs.jobs),
     "power-losses": (
         "a power loss of a majority of the servers, or an operation on servers, while a lock was"
         " certainly held, and another"
