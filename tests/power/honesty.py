@@ -3,7 +3,7 @@
     python -m tests.power.honesty [SEEDS [ROW ...]]
 
 Per row of the table, in the simulator, on a correct service: plans that mostly lack what the
-row needs. Each run that is about the row and has no opportunity must not say HOLDS under its kind of
+row needs. Each run that is about it and has no opportunity must not say HOLDS under its kind of
 fault; its command, run as printed, should have one.
 """
 
