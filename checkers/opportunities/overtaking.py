@@ -9,7 +9,7 @@ A queue that is not served in order shows it only there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -61,8 +61,8 @@ def waits_beyond_queues(case: Case) -> Places:
     """The same where that was more often than there were requests ahead in the queue."""
     found, since = table(case), first_told(case)
     ahead = np.zeros(len(found), np.int64)
-    every = [np.arange(len(found))] if case.promises.subtrees else found.by_lock().values()
-    for entries in every:
+    every: Iterable[Indices] = found.by_lock().values()
+    for entries in [np.arange(len(found))] if case.promises.subtrees else every:
         # As the property counts them: called before the first response, not returned at the call.
         asked, answered = np.sort(found.inv[entries]), np.sort(found.ret[entries])
         called = np.searchsorted(asked, since[entries] + slack(case), "right")
@@ -229,7 +229,7 @@ def _turns(case: Case, entries: Indices) -> Ints:
     # Its own grants are no turns of others: owners 2 1 2 have the places (1), (0, 2).
     order = np.argsort(found.process[entries], kind="stable")
     edges = np.flatnonzero(np.diff(found.process[entries][order])) + 1
-    for mine in np.split(order, edges) if len(order) else ():
+    for mine in np.split(order, edges):
         own_known, own_inv = np.sort(found.known[entries[mine]]), np.sort(found.inv[entries[mine]])
         turns[mine] -= np.searchsorted(own_known, until[mine], "right")
         turns[mine] += np.searchsorted(own_inv, since[mine], "right")

@@ -10,6 +10,7 @@ from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
 from holdfast.harness.plans.plan import Plan
 from holdfast.planning.resolve import system_options
+from holdfast.workloads.shape import LATE_NS
 
 OPTION = "lazy_pct"
 SHARE = "25"
@@ -42,12 +43,15 @@ def with_lazy_holders(plan: Plan) -> Plan:
 
 
 def _may_be_late(plan: Plan) -> bool:
-    """Whether owners may go on after their lease without breaking a promise by themselves: one
-    that a write after the end of a hold is refused is about the resource, and not about them."""
+    """Whether owners may go on after their lease without breaking a promise by themselves: that a
+    write after the end of a hold is refused, or that a holder that does not ask is notified of its
+    loss before it wakes up."""
     if plan.system not in catalogue.SYSTEMS or plan.system in OF_USERS:
         return False
     try:
         promises = load(catalogue.SYSTEMS[plan.system].entry).promises(system_options(plan))
     except UsageError:
         return False  # the check of the plan says why
-    return promises.bound == "lease" and "no-expired-write" not in promises.keeps
+    in_time = "loss-notice" not in promises.keeps or promises.notice_ns > LATE_NS
+    refuses = "no-expired-write" in promises.keeps
+    return bool(promises.bound == "lease" and in_time and not refuses)
