@@ -25,6 +25,7 @@ OPTIONS = {
     "extend": (0, "1: renewals ask for twice and for half of the first lease, in turn"),
     "metadata": (0, "1: each hold has a text that names its attempt"),
     "lazy_pct": (0, "share of holds, in %, whose owner is silent for most of its lease"),
+    "late_pct": (0, "share of lazy holds, in %, whose owner wakes up when its lease is over"),
     "one_lease": (0, "1: a critical section does not renew: its hold has its first lease only"),
     "late_entry": (0, "1: a reentrant owner enters again about when its lease ends, or later"),
     "rate": (0, "planned acquires per second of all clients together; 0: closed loop"),
@@ -33,6 +34,8 @@ OPTIONS = {
 """Option of a workload -> (default, what it is): whole numbers. `workers` is for the driver."""
 DEFAULTS = {name: default for name, (default, _) in OPTIONS.items()}
 
+LATE_NS = 800 * MILLISECOND
+"""Longest time after the end of its lease at which an owner wakes up."""
 TURNS = 16
 """With spread renewals: number of random delays, which then repeat."""
 
@@ -58,6 +61,7 @@ class Shape:
     metadata: bool
     one_lease: bool
     lazy_pct: int
+    late_pct: int
     late_entry: bool
     rate: int
 
@@ -84,6 +88,7 @@ class Shape:
             metadata=bool(value["metadata"]),
             one_lease=bool(value["one_lease"]),
             lazy_pct=value["lazy_pct"],
+            late_pct=value["late_pct"],
             late_entry=bool(value["late_entry"]),
             rate=value["rate"],
         )
@@ -101,10 +106,20 @@ class Shape:
         """Whether the next hold is one whose owner is silent for most of its lease."""
         return self.lazy_pct > 0 and rng.randrange(100) < self.lazy_pct
 
+    def late(self, rng: random.Random) -> bool:
+        """Whether the owner of a lazy hold wakes up when its lease is over."""
+        return self.late_pct > 0 and rng.randrange(100) < self.late_pct
+
     @staticmethod
-    def silence_ns(rng: random.Random, lease_ns: int) -> int:
+    def silence_ns(rng: random.Random, lease_ns: int, *, late: bool) -> int:
         """How long the owner of a lazy hold is silent: half to most of its lease, so that others
-        ask while the lease is in force and the service hears nothing of the owner."""
+        ask while the lease is in force and the service hears nothing of the owner.
+
+        late: until after its end, so that the lock belongs to another when it goes on; for less
+        time than any service has to notify it, for it does not ask.
+        """
+        if late:
+            return lease_ns + rng.randint(min(lease_ns // 10, LATE_NS), LATE_NS)
         return rng.randint(lease_ns // 2, lease_ns * 19 // 20)
 
     def gives_up(self, renewed: bool, passed_ns: int, lease_ns: int) -> bool:

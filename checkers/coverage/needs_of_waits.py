@@ -7,11 +7,14 @@ from collections.abc import Mapping
 import numpy as np
 
 from holdfast.checkers.coverage.crossed_waits import Wait, crossed
+from holdfast.checkers.coverage.met_spans import spans_met
 from holdfast.checkers.coverage.need import Met, Need
 from holdfast.checkers.holds.attempt_table import Table, table
 from holdfast.checkers.holds.hierarchy import paths
-from holdfast.checkers.holds.history_index import Bools, Indices, Ints, column
+from holdfast.checkers.holds.history_index import Bools, Indices, column
 from holdfast.checkers.holds.overlaps import met_full, reaches
+from holdfast.checkers.holds.waits import first_told, waits
+from holdfast.checkers.opportunities.overtaking import behind_waiters, patient_waits
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import NO_TOKEN, Mode, Op, Status
 
@@ -57,51 +60,7 @@ def _met_a_hold(found: Table, asked: Indices, others: Indices) -> Bools:
     """Whether a certain hold of another client that began before each one's return was open after
     its call."""
     held = others[found.certain[others]]
-    return _met(found, asked, found.ret[asked], held, found.ret[held], found.end[held])
-
-
-def _met(
-    found: Table, asked: Indices, by_ns: Ints, held: Indices, begun: Ints, over: Ints
-) -> Bools:
-    """Which acquires were sent before the end of another client's span that had begun before by_ns.
-
-    asked, by_ns        the acquires, and a time for each
-    held, begun, over   the attempts with spans, and these spans
-
-    Compares each acquire with the latest end among the spans that began before by_ns; if that is
-    its own client's (an owner that re-enters), with the latest end of any other client:
-
-        spans  c0 [1, 9], c1 [2, 4]     c0 acquires in [5, 6]: 9 is its own, 4 < 5: no span met
-    """
-    if not len(held):
-        return np.zeros(len(asked), bool)
-    order = np.argsort(begun, kind="stable")
-    begun, over, owner = begun[order], over[order], found.process[held[order]]
-    last = np.maximum.accumulate(over)
-    # The place of the latest end so far: over 4 9 7 has last 4 9 9 and which 0 1 1.
-    which = np.maximum.accumulate(np.where(over == last, np.arange(len(over)), 0))
-    before = np.searchsorted(begun, by_ns)
-    place = np.maximum(before - 1, 0)
-    met = (before > 0) & (last[place] > found.inv[asked])
-    own = met & (owner[which[place]] == found.process[asked])
-    if own.any():
-        second = _second_best(over, owner)
-        met[own] = second[place[own]] > found.inv[asked[own]]
-    return np.asarray(met)
-
-
-def _second_best(over: Ints, owner: Ints) -> Ints:
-    """For each prefix the latest end among all clients but the one with the latest of all. O(n)"""
-    second = np.full(len(over), -1)
-    first_ns, first, second_ns = -1, -1, -1
-    for n, (end_ns, process) in enumerate(zip(over.tolist(), owner.tolist(), strict=True)):
-        if end_ns >= first_ns:
-            second_ns = second_ns if process == first else first_ns
-            first_ns, first = end_ns, process
-        elif process != first:
-            second_ns = max(second_ns, end_ns)
-        second[n] = second_ns
-    return second
+    return spans_met(found, asked, found.ret[asked], held, found.ret[held], found.end[held])
 
 
 def _judged_holds(case: Case) -> Met:
@@ -119,7 +78,9 @@ def _judged_holds(case: Case) -> Met:
     for entries in attempts.by_lock().values():
         held, mine = entries[judged[entries]], entries[asked[entries]]
         met += int(
-            _met(attempts, mine, attempts.ret[mine], held, attempts.known[held], far[held]).sum()
+            spans_met(
+                attempts, mine, attempts.ret[mine], held, attempts.known[held], far[held]
+            ).sum()
         )
     grants, n = int(attempts.ok.sum()), int(judged.sum())
     counts = {"grants": grants, "judged grants": n, "acquires during a judged hold": met}
@@ -143,15 +104,33 @@ def _handovers(case: Case) -> Met:
 
 def _rivals(case: Case) -> Met:
     """Acquires that were sent while another client was queued for the same lock."""
-    attempts, rivals = table(case), 0
+    attempts, since, behind = table(case), first_told(case), 0
     asked = attempts.op != Op.PROBE
     for entries in attempts.by_lock().values():
         waited = entries[asked[entries] & (attempts.queued[entries] >= 0)]
         mine = entries[asked[entries]]
-        spans = waited, attempts.queued[waited], attempts.ret[waited]
-        rivals += int(_met(attempts, mine, attempts.inv[mine], *spans).sum())
-    lacks = [] if rivals else ["no other client asked for a lock while a client waited for it"]
-    return {"acquires behind one that waited": rivals}, lacks
+        spans = waited, since[waited], attempts.ret[waited]
+        behind += int(spans_met(attempts, mine, attempts.inv[mine], *spans).sum())
+    lacks = [] if behind else ["no other client asked for a lock while a client waited for it"]
+    return {"acquires behind one that waited": behind}, lacks
+
+
+def _waits_behind(case: Case) -> Met:
+    """Grants in whose order it shows whether a queue is served in turn. Waits without one are not
+    missing: of those that tokens do not order, the reason names the tokens."""
+    behind = len(behind_waiters(case).t_ns)
+    judged = waits(case).judged
+    lacks = [f"no client waited behind another one: 0 of {judged} waits"] if judged else []
+    return {"waits with another behind": behind}, [] if behind else lacks
+
+
+def _patient(case: Case) -> Met:
+    """Only if clients wait behind each other: waits in which one could starve. Where at most one
+    waits and the others try, there are none."""
+    behind, patient = len(behind_waiters(case).t_ns), len(patient_waits(case).t_ns)
+    counts = {"waits with another behind": behind, "of them long enough to starve": patient}
+    lack = f"no wait with another behind it outlasted a grant to each other client: 0 of {behind}"
+    return counts, [lack] if behind and not patient else []
 
 
 def _subtrees(case: Case) -> Met:
@@ -164,7 +143,7 @@ def _subtrees(case: Case) -> Met:
             mine = entries[attempts.key[entries] == key]
             others = entries[(attempts.key[entries] != key) & attempts.certain[entries]]
             spans = others, attempts.ret[others], attempts.end[others]
-            met += int(_met(attempts, mine, attempts.ret[mine], *spans).sum())
+            met += int(spans_met(attempts, mine, attempts.ret[mine], *spans).sum())
     lacks = [] if met else ["no client asked for a lock above or below one that another held"]
     return {"acquires above or below a held lock": met}, lacks
 
@@ -180,7 +159,7 @@ def _bounded(case: Case) -> Met:
 def _second_locks(case: Case) -> Met:
     """Waits of a client for one lock while it held another, and wait-for cycles, however short:
     without a cycle there is no deadlock to break."""
-    attempts, waits = table(case), list[Wait]()
+    attempts, crossing = table(case), list[Wait]()
     ends = np.where(attempts.certain, attempts.end, -1)
     for process in np.unique(attempts.process).tolist():
         mine = np.flatnonzero(attempts.process == process)
@@ -192,10 +171,10 @@ def _second_locks(case: Case) -> Met:
             held = frozenset(attempts.key[before[other]].tolist())
             if held:
                 span = int(attempts.queued[a]), int(attempts.ret[a])
-                waits.append(Wait(process, int(attempts.key[a]), held, *span))
-    mutual = crossed(waits)
-    counts = {"waits that held another lock": len(waits), "mutual waits": mutual}
-    if not waits:
+                crossing.append(Wait(process, int(attempts.key[a]), held, *span))
+    mutual = crossed(crossing)
+    counts = {"waits that held another lock": len(crossing), "mutual waits": mutual}
+    if not crossing:
         return counts, ["no client waited for one lock while it held another"]
     return counts, [] if mutual else ["no clients waited for each other's locks at once"]
 
@@ -236,6 +215,15 @@ NEEDS: Mapping[str, Need] = {
     ),
     "handovers": ("a lock that passed from one client to another", _handovers),
     "rivals": ("an acquire that was sent while another client waited for the lock", _rivals),
+    "waits-behind": (
+        "a grant to a client that waited, with another client waiting behind it",
+        _waits_behind,
+    ),
+    "patient-waits": (
+        "where clients wait behind each other: a wait whose bound allows a grant to each other"
+        " client, and one more",
+        _patient,
+    ),
     "subtrees": (
         "where locks are paths: an acquire of one above or below one that another held",
         _subtrees,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from holdfast.checkers.opportunities.queue_rows import QUEUED
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.verdict import PlanChange
 
@@ -19,6 +20,8 @@ OUTLIVED = PlanChange(
     locks=1,
     # Its owners use the lock all the time, so that they meet its loss in the middle of a hold.
     workloads=("critical-section", "renewal"),
+    # It asks for the order of queues as well.
+    options=QUEUED.options,
 )
 """Owners that go on after their lease has ended."""
 POWER_LOST = PlanChange(nemesis="power", target="majority|one", if_asked=True)
@@ -27,7 +30,9 @@ CHANGES: Mapping[str, PlanChange] = {
     "contention": CONTENDED,
     "judged-holds": CONTENDED,
     "handovers": CONTENDED,
-    "rivals": CONTENDED,
+    "rivals": QUEUED,
+    "waits-behind": QUEUED,
+    "patient-waits": QUEUED,
     "updates": CONTENDED,
     "requests": CONTENDED,
     "tokens": CONTENDED,

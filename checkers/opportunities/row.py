@@ -31,6 +31,7 @@ class OpportunityRow:
     tokens    whether it concerns only locks with ordered tokens
     unsynced  whether only kinds that lose what was not synced can show it
     promised  whether a lock with these promises can have the defect
+    applies   whether the use of the lock in a run can show the defect
     """
 
     id: str
@@ -46,9 +47,10 @@ class OpportunityRow:
     tokens: bool = False
     unsynced: bool = False
     promised: Callable[[Promises], bool] = lambda _: True
+    applies: Callable[[Case], bool] = lambda _: True
 
     def concerns(self, case: Case) -> bool:
-        """Whether a lock with these promises can have the defect."""
+        """Whether a lock with these promises can have the defect, and such a run show it."""
         ordered = case.promises.tokens == "ordered"
         may = case.promises.bound in self.bounds and self.promised(case.promises)
-        return may and (ordered or not self.tokens)
+        return may and (ordered or not self.tokens) and self.applies(case)

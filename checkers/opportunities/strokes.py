@@ -49,6 +49,13 @@ def of_leaders(case: Case, windows: Sequence[Window]) -> list[Stroke]:
     ]
 
 
+def of_lost_leaders(case: Case, windows: Sequence[Window]) -> list[Stroke]:
+    """Strokes at the leader, or at so many servers that it is one of them: another server leads
+    afterwards, or the same one again."""
+    every = [*of_leaders(case, windows), *of_deciders(case, windows)]
+    return sorted(every, key=lambda stroke: stroke.from_ns)
+
+
 def of_replaced_leaders(case: Case, windows: Sequence[Window]) -> list[Stroke]:
     """Strokes at the leader alone after which others decided while it was away, and so early that a
     lease from before was still in force: in a longer election every grant runs out."""

@@ -10,6 +10,7 @@ from holdfast.checkers.opportunities.fault_classes import FaultClass
 from holdfast.checkers.opportunities.meanwhile import meanwhile
 from holdfast.checkers.opportunities.outlived import outlived
 from holdfast.checkers.opportunities.owner_rows import OWNER_ROWS
+from holdfast.checkers.opportunities.queue_rows import QUEUE_ROWS
 from holdfast.checkers.opportunities.regained import regained
 from holdfast.checkers.opportunities.renumbered import renumbered
 from holdfast.checkers.opportunities.row import ALL, OpportunityRow
@@ -245,6 +246,7 @@ ROWS: Sequence[OpportunityRow] = (
         bounds=("lease",),
     ),
     *OWNER_ROWS,
+    *QUEUE_ROWS,
 )
 """Every row is looked at where a kind of its class was asked for."""
 

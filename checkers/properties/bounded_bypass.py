@@ -28,7 +28,7 @@ from holdfast.harness.core.case import Case
 from holdfast.harness.core.verdict import Finding, PropertyVerdict
 
 PROPERTY = "bounded-bypass"
-NEEDS = ("contention", "tokens", "rivals", "faults")
+NEEDS = ("contention", "tokens", "rivals", "waits-behind", "faults")
 
 
 def check(case: Case) -> PropertyVerdict:

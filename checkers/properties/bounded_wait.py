@@ -35,7 +35,7 @@ from holdfast.harness.core.operations import NO_TOKEN
 from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
 
 PROPERTY = "bounded-wait"
-NEEDS = ("contention", "tokens", "rivals", "faults")
+NEEDS = ("contention", "tokens", "rivals", "waits-behind", "faults")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

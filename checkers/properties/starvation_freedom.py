@@ -29,7 +29,7 @@ from holdfast.harness.core.case import Case
 from holdfast.harness.core.verdict import Finding, PropertyVerdict
 
 PROPERTY = "starvation-freedom"
-NEEDS = ("contention", "tokens", "rivals", "probes", "faults")
+NEEDS = ("contention", "tokens", "rivals", "patient-waits", "probes", "faults")
 
 
 def check(case: Case) -> PropertyVerdict:

@@ -25,6 +25,7 @@ STATUS_NAMES = {number: name for name, number in STATUSES.items()}
 Told = Mapping[str, Any]
 """An object of verdicts.json."""
 DECIDERS, LEADER, MINORITY = "deciders", "leader", "minority"
+LED = f"{LEADER}|{DECIDERS}"
 
 
 class Pattern(NamedTuple):
@@ -77,7 +78,7 @@ class Opportunities:
         windows = [w for w in self.run.windows if w.id == entry["fault"] and w.do == kind]
         if not windows or not windows[0].effective or not windows[0].traits.kills:
             raise Refused(f"{entry['fault']} is no {kind} that took effect")
-        if self._struck(windows[0]) != pattern.struck:
+        if self._struck(windows[0]) not in pattern.struck.split("|"):
             raise Refused(f"{entry['fault']} did not strike {pattern.struck} of the servers")
         if first.process == second.process:
             raise Refused("both acquires are of one client")
@@ -234,6 +235,26 @@ class Opportunities:
         alike = before.key == after.key or self.conditions.on_line(before.text, after.text)
         return "" if alike else "its acquires are of two locks"
 
+    def requeued(self, waiter: Row, later: Row, stroke: Window) -> str:
+        """Two requests waited at a stroke, in a known order, and were granted after it."""
+        run, slack = self.run, self.run.slack_ns
+        if waiter.status != OK or later.status != OK or -1 in (waiter.token, later.token):
+            return "one of its acquires was granted no token"
+        if (waiter.mode, later.mode) != (0, 0):
+            return "its acquires share the lock"
+        told = [
+            min((self.rows.t_inv[at] for at in run.waiting(row.at)), default=INF)
+            for row in (waiter, later)
+        ]
+        if not told[0] + slack < later.t_inv:
+            return "its first request was not told to wait before the second one was called"
+        if not max(told) < stroke.from_ns - slack:
+            return "one of its acquires did not wait yet at the fault"
+        if not min(waiter.t_ret, later.t_ret) > stroke.from_ns + slack:
+            return "one of its acquires was granted before the fault"
+        alike = waiter.key == later.key or self.conditions.on_line(waiter.text, later.text)
+        return "" if alike else "its acquires are of two locks"
+
     def _meet(self, hold: Row, asked: Row, from_ns: int, until_ns: int) -> bool:
         """Whether two acquires exclude each other, and the second was open in a span."""
         returned = INF if asked.status in (INVOKED, INFO) or not asked.t_ret else asked.t_ret
@@ -347,6 +368,9 @@ PATTERNS: Mapping[str, Pattern] = {
     "token-order/unsynced-counter/crash": Pattern(_TOLD, DECIDERS, _RENUMBERED, SECOND),
     "token-order/new-leader-counts/crash": Pattern(_TOLD, LEADER, _RENUMBERED),
     "token-order/too-few-votes/crash": Pattern(_TOLD, MINORITY, _RENUMBERED),
+    "bounded-bypass/new-leader-reorders/crash": Pattern(
+        ("waiter", "later"), LED, Opportunities.requeued
+    ),
 }
 """The rows about faults of servers that can be verified, by their ids."""
 VERIFIED = frozenset({*PATTERNS, *owner_opportunities.PATTERNS})

@@ -1,4 +1,6 @@
-"""Opportunities of rows about former owners: each a row of an attempt, sent when it was over.
+"""Opportunities of rows about former owners, each a row of an attempt, sent when it was over.
+
+And of rows about queues: two requests, the second of which was called while the first one waited.
 
 Derived again from the recorded rows, as `opportunities` does it for faults of servers. A function
 returns why its two rows show no opportunity, "" if they do.
@@ -7,10 +9,11 @@ returns why its two rows show no opportunity, "" if they do.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from holdfast.harness.verification.conditions import Conditions, Row
-from holdfast.harness.verification.derived import FAIL, NOT_OWNER, OK, RELEASE, RENEW, Window
+from holdfast.harness.verification.derived import FAIL, INF, NOT_OWNER, OK, RELEASE, RENEW, Window
 from holdfast.harness.verification.recorded_rows import LOST
 from holdfast.harness.verification.rule import OPS
 from holdfast.harness.verification.writes import Writes
@@ -153,8 +156,80 @@ class Owners:
         between = hold.t_inv < fault.to_ns <= renewal.t_inv
         return "" if struck and between else "the fault did not keep its owner away"
 
+    def both_waited(self, waiter: Row, later: Row) -> str:
+        """A request waited behind another one, or overtook it."""
+        rows, run = self.rows, self.run
+        if waiter.status != OK or later.status != OK or -1 in (waiter.token, later.token):
+            return "one of its acquires was granted no token"
+        if waiter.process == later.process or not self._apart(waiter, later):
+            return "its acquires are of one client, or of two locks"
+        if not self._in_token_order(waiter):
+            return "tokens of its lock do not show the order of its grants"
+        told_ns = self.told(waiter)
+        if not told_ns + run.slack_ns < later.t_inv < waiter.t_ret:
+            return "its second request was not called during the wait of the first"
+        if later.token < waiter.token:
+            return ""
+        if waiter.mode != later.mode:
+            return "its acquires are of two modes"
+        tokens = [at for at in self.conditions.grants(waiter.key) if rows.status[at] == OK]
+        before = [at for at in tokens if -1 < rows.token[at] < waiter.token]
+        last = max(before, key=lambda at: rows.token[at], default=-1)
+        if last < 0 or not self.told(later) < run.end(last):
+            return "the lock may have been free before its second request was told to wait"
+        return ""
+
+    def told(self, asked: Row) -> int:
+        """The time of the first response to a request that it waits, INF if there is none."""
+        return min((self.rows.t_inv[at] for at in self.run.waiting(asked.at)), default=INF)
+
+    def _apart(self, a: Row, b: Row) -> bool:
+        return a.key == b.key or self.conditions.on_line(a.text, b.text)
+
+    def _in_token_order(self, a: Row) -> bool:
+        ordered = self.run.promises["tokens"] == "ordered" and self.run.promised("token-order")
+        return ordered and not self.conditions.disorder(a.key)
+
+    def starving(self, waiter: Row, later: Row) -> str:
+        """The same, and the wait allowed more grants to others than there are clients."""
+        others = len(self.rows.nodes) + max(0, int(self.run.promises.get("aging", -1)))
+        return self.both_waited(waiter, later) or self._outlasts(waiter, others)
+
+    def beyond_queue(self, waiter: Row, later: Row) -> str:
+        """The same, and the wait allowed more grants to others than requests were ahead of it."""
+        rows, slack = self.rows, self.run.slack_ns
+        tree = self.run.promises.get("subtrees")
+        asked = [
+            at for key, asks in self.run.asks().items() for at in asks if tree or key == waiter.key
+        ]
+        called = sum(rows.t_inv[at] <= self.told(waiter) + slack for at in asked)
+        gone = sum((rows.t_ret[at] or INF) < waiter.t_inv - slack for at in asked)
+        return self.both_waited(waiter, later) or self._outlasts(waiter, called - gone - 1)
+
+    def _outlasts(self, waiter: Row, most: int) -> str:
+        """Whether others were granted the lock more than so often within the bound of a wait."""
+        rows, told_ns = self.rows, self.told(waiter)
+        until_ns = INF if waiter.aux < 0 else waiter.t_inv + waiter.aux
+        turns = 0
+        for at in self.conditions.grants(waiter.key):
+            known_ns = rows.t_ret[self.run.known(at)]
+            other = rows.process[at] != waiter.process and rows.t_inv[at] > told_ns
+            turns += other and (known_ns <= until_ns or -1 < rows.token[at] < waiter.token)
+        return "" if turns > most else f"its wait allowed {turns} grants to others, not over {most}"
+
+    def near_waits(self, waiter: Row, later: Row, fault: Window) -> str:
+        """As `near`: either grant can have come first until both have returned."""
+        run = self.run
+        if max(waiter.t_ret, later.t_ret) < fault.since_ns:
+            return "both were granted before the fault"
+        lasts_ns = int(run.promises["recovery_ns"]) + run.lasting_ns
+        if fault.traits.passes and fault.to_ns + lasts_ns < min(waiter.t_inv, later.t_inv):
+            return "the fault was over before it"
+        return ""
+
 
 ASKS = OPS["acquire"], OPS["try"], OPS["probe"]
+_queue = partial(OwnerPattern, ("waiter", "later"), near=Owners.near_waits)
 PATTERNS: Mapping[str, OwnerPattern] = {
     "ownership/foreign-release/any": OwnerPattern(("owner", "call"), Owners.release),
     "ownership/foreign-renewal/any": OwnerPattern(("owner", "call"), Owners.renewal),
@@ -164,5 +239,8 @@ PATTERNS: Mapping[str, OwnerPattern] = {
     "loss-notice/silent-reacquire/clients": OwnerPattern(
         ("hold", "renewal"), Owners.regained, "other", Owners.kept_away
     ),
+    "starvation-freedom/never-served/any": _queue(Owners.starving),
+    "bounded-bypass/served-out-of-turn/any": _queue(Owners.both_waited),
+    "bounded-wait/served-out-of-turn/any": _queue(Owners.beyond_queue),
 }
-"""The rows about former owners, by their ids."""
+"""The rows about former owners and about queues, by their ids."""

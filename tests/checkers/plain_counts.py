@@ -15,10 +15,13 @@ from holdfast.checkers.facts import resource_log
 from holdfast.checkers.facts.admissions import newer
 from holdfast.checkers.facts.power_losses import losses
 from holdfast.checkers.holds.attempt_table import table
-from holdfast.checkers.holds.derive import Attempt, by_id, conflict
+from holdfast.checkers.holds.derive import INF, Attempt, by_id, conflict, ordered_tokens
 from holdfast.checkers.holds.hierarchy import on_line, paths
 from holdfast.checkers.holds.hold_end import certain_end
 from holdfast.checkers.holds.overlaps import reaches, slack
+from holdfast.checkers.holds.reentry import anew
+from holdfast.checkers.holds.token_order import ordered
+from holdfast.checkers.holds.waits import waits
 from holdfast.harness.core.case import Case, Window
 from holdfast.harness.core.job_keys import job_of
 from holdfast.harness.core.operations import Mode, Op, Status
@@ -124,9 +127,69 @@ class Counts:
         found = 0
         for line in self.lines():
             mine = [a for a in line if a.f != Op.PROBE]
-            waits = [a for a in mine if a.queued >= 0]
-            found += sum(self.met(a, waits, "queued", "ret", a.inv) for a in mine)
+            found += sum(
+                any(
+                    b.process != a.process and self.since(b) < a.inv < b.ret
+                    for b in mine
+                    if b.queued >= 0
+                )
+                for a in mine
+            )
         return {"acquires behind one that waited": found}, found > 0
+
+    def since(self, a: Ask) -> int:
+        """The time of the first response that it waits, INF if there is none."""
+        mine = (r for r in self.rows if r["f"] == Op.WAITING and r["attempt"] == a.id)
+        return min((int(r["t_inv"]) for r in mine), default=INF)
+
+    def behind(self) -> set[int]:
+        """The waits with another behind: the numbers of their acquires."""
+        found, slack_ns = set[int](), slack(self.case)
+        t = table(self.case)
+        for key, line in t.by_lock().items() if ordered_tokens(self.case) else ():
+            if not ordered(self.case, key):
+                continue
+            known = [self.every[n] for n in line.tolist()]
+            known = [a for a in known if a.ok and a.token != -1]
+            known.sort(key=lambda a: a.inv)
+            new = anew(self.case, line, np.array([a.n for a in known], np.intp)).tolist()
+            later = [a for a, is_new in zip(known, new, strict=True) if is_new]
+            for a in known:
+                since_ns = self.since(a)
+                smaller = [b for b in known if b.token < a.token]
+                last = max((b.token for b in smaller), default=-1)
+                held_ns = next((b.end for b in reversed(smaller) if b.token == last), -1)
+                then = [
+                    g for g in later if since_ns + slack_ns < g.inv < a.ret and g.mode == a.mode
+                ]
+                if not then or since_ns == INF:
+                    continue
+                soon, low = min(then, key=self.since), min(then, key=lambda g: g.token)
+                behind = self.since(soon) < min(held_ns, a.ret) and soon.process != a.process
+                if behind or (low.token < a.token and low.process != a.process):
+                    found.add(a.n)
+        return found
+
+    def waits_behind(self) -> tuple[dict[str, int], bool]:
+        found = len(self.behind())
+        return {"waits with another behind": found}, found > 0 or not waits(self.case).judged
+
+    def patient_waits(self) -> tuple[dict[str, int], bool]:
+        behind, long = self.behind(), 0
+        most = len(self.case.nodes) + max(0, self.case.promises.aging)
+        overtaken = {one.attempt.id: len(one.by) for one in waits(self.case).overtaken}
+        lines = [set(line.tolist()) for line in table(self.case).by_lock().values()]
+        for a in (self.every[n] for n in behind):
+            until_ns = INF if a.wait < 0 else a.inv + a.wait
+            turns = [overtaken.get(a.id, 0)]
+            for line in (one for one in lines if a.n in one):
+                others = [self.every[n] for n in line if self.every[n].process != a.process]
+                others = [g for g in others if g.known < INF]
+                known = sum(g.known <= until_ns for g in others)
+                turns.append(known - sum(g.inv <= self.since(a) for g in others))
+            long += max(turns) > most
+        counts = {"waits with another behind": len(behind), "of them long enough to starve": long}
+        return counts, not behind or long > 0
 
     def subtrees(self) -> tuple[dict[str, int], bool]:
         if not paths(self.case):
@@ -444,7 +507,8 @@ def _cycle(waits: Sequence[tuple[Ask, set[int]]]) -> bool:
 PLAIN: dict[str, Callable[[Counts], tuple[dict[str, int], bool]]] = {
     name.replace("_", "-"): getattr(Counts, name)
     for name in (
-        "contention", "judged_holds", "handovers", "rivals", "subtrees", "bounded_waits",
+        "contention", "judged_holds", "handovers", "rivals", "waits_behind", "patient_waits",
+        "subtrees", "bounded_waits",
         "requests", "stale_requests", "expired_requests", "updates", "probes", "stale_releases",
         "sharing", "reentry", "second_locks", "repeats", "jobs", "named_waits", "losses",
         "tokens", "power_losses", "queries",

@@ -182,6 +182,11 @@ ROWS: dict[str, dict[str, Row]] = {
             {},
             "no other client asked for a lock while a client waited",
         ),
+        "nobody was patient": (
+            "0a? 0a+1 1a? 1Q 2a? 2Q 0r? 0r+ 1a+2 1r? 1r+ 2a+3 2r? 2r+ 9p? 9p+4",
+            {},
+            "no wait with another behind it outlasted a grant to each other client: 0 of 1",
+        ),
         "no tokens": (NO_TOKENS, {}, "no grant carried a token"),
     },
     "bounded-bypass": {
@@ -190,6 +195,11 @@ ROWS: dict[str, dict[str, Row]] = {
             "0a? 0a+1 1a? 1Q 0r? 0r+ 1a+2 1r? 1r+",
             {},
             "no other client asked for a lock while a client waited",
+        ),
+        "nobody waited behind": (
+            "0a? 0a+1 1a? 1Q 2a? 0r? 0r+ 1a+2 1r? 1r+ 2a+3",
+            {},
+            "no client waited behind another one: 0 of 1 waits",
         ),
         "no order": (
             "0a? 0a+1 1a? 1Q 2a? 0r? 0r+ 1a+2 1r? 1r+ 2a+3",
@@ -203,6 +213,11 @@ ROWS: dict[str, dict[str, Row]] = {
             "0a? 0a+1 1a? 1Q 0r? 0r+ 1a+2 1r? 1r+",
             {},
             "no other client asked for a lock while a client waited",
+        ),
+        "nobody waited behind": (
+            "0a? 0a+1 1a? 1Q 2a? 0r? 0r+ 1a+2 1r? 1r+ 2a+3",
+            {},
+            "no client waited behind another one: 0 of 1 waits",
         ),
         "no order": (
             "0a? 0a+1 1a? 1Q 2a? 0r? 0r+ 1a+2 1r? 1r+ 2a+3",
@@ -357,8 +372,8 @@ def test_what_was_exercised_holds(prop: str) -> None:
 
 
 def test_who_met_whom_agrees_with_looking_at_every_pair() -> None:
-    """`_met` beside brute force, with owners that re-enter and spans that end together."""
-    from holdfast.checkers.coverage.needs_of_waits import _met
+    """`spans_met` beside brute force, with owners that re-enter and spans that end together."""
+    from holdfast.checkers.coverage.met_spans import spans_met
     from holdfast.checkers.holds.attempt_table import table
 
     rng = np.random.default_rng(7)
@@ -370,7 +385,7 @@ def test_who_met_whom_agrees_with_looking_at_every_pair() -> None:
         over = begun + rng.integers(0, 5, n)
         found.inv[:] = inv
         every = np.arange(n)
-        met = _met(found, every, by_ns, every, begun, over).tolist()
+        met = spans_met(found, every, by_ns, every, begun, over).tolist()
         other = found.process[:, None] != found.process[None, :]
         slow = other & (begun[None, :] < by_ns[:, None]) & (over[None, :] > inv[:, None])
         assert met == slow.any(axis=1).tolist()

@@ -131,6 +131,7 @@ def test_a_pylock_names_the_packages_with_their_markers(tmp_path: Path) -> None:
         ({"uv.lock": UV}, "uv.lock", "uv.lock needs the pyproject.toml of its project"),
         ({"uv.lock": "", "pyproject.toml": PROJECT}, "uv.lock", "uv.lock does not lock some-lock"),
         ({"uv.lock": "[", "pyproject.toml": PROJECT}, "uv.lock", "uv.lock: not TOML"),
+        ({"uv.lock": "[[package]]", "pyproject.toml": PROJECT}, "uv.lock", "uv.lock: .*`name`"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_refused_in_one_line(

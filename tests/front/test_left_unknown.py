@@ -25,7 +25,9 @@ from tests.front.said import holdfast
 def test_a_run_says_each_cause_once_with_one_command_in_python_and_on_the_terminal() -> None:
     seen = 0
     for seed in range(6):
-        run = hf.simulate(system="reference", nemesis="kill", time="6s", seed=seed)
+        run = hf.simulate(
+            system="reference", nemesis="kill", time="6s", seed=seed, options={"late_pct": "0"}
+        )
         causes = [one.cause for one in run.unknown]
         assert len(causes) == len(set(causes))
         text = " ".join(story(run._judged))
@@ -79,6 +81,8 @@ backend = "sim"
 nemeses = ["kill"]
 clients = 5
 time = "6s"
+# Owners that are late would exercise all in one run.
+options = {{ late_pct = 0 }}
 seeds = {seeds}
 {more}
 """

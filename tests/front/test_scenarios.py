@@ -132,6 +132,15 @@ def test_a_planted_bug_is_found_by_a_scenario(capsys: Capture, tmp_path: Path) -
     assert "scenario owner-pause: VIOLATED" in said.out
 
 
+def test_a_scenario_that_shows_what_was_never_promised_is_no_pass(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    memory = ("--set", "persistence=none", "--backend", "sim", "--out", tmp_path)
+    said = holdfast(capsys, "scenario", "redlock-restart", *memory)
+    assert said.code == 0 and "LIMIT: two clients held a lock" in said.out
+    assert "scenario redlock-restart: LIMIT" in said.out
+
+
 def test_a_storm_of_tries_on_a_lock_that_never_comes_free_is_a_deadlock() -> None:
     """The kill of a holder disturbs no service, so it excuses no part of the wait."""
     over = {"backend": "sim", "time": "22s", "options": {"mutant": "endless-lease"}}

@@ -30,9 +30,14 @@ WITH_ROWS = frozenset(row.property for row in ROWS)
 WITHOUT_FAULTS = {
     "mutual-exclusion": "acquires during a judged hold",
     "token-order": "grants after another client's",
+    "starvation-freedom": "waits with another behind",
+    "bounded-bypass": "waits with another behind",
+    "bounded-wait": "waits with another behind",
 }
 """property -> the count of what could have shown it without a fault; the rows of others are about
 the same places under any fault."""
+OF_OTHER_PROPERTIES = frozenset({"deadlock", "livelock"})
+"""Kinds of findings that violate starvation freedom too, and show where no queue is served."""
 SYSTEMS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "single": ("single", {}),
     "majority": ("majority", {}),
@@ -107,7 +112,9 @@ def places(verdicts: Iterable[Judgement]) -> Iterator[tuple[Judgement, str, list
     of each row there."""
     for verdict in verdicts:
         for kinds, under in verdict.under.items():
-            if under.verdict is Verdict.VIOLATED and kinds != "none":
+            of = {verdict.findings[place].kind for place in under.findings}
+            own = not of or of - OF_OTHER_PROPERTIES
+            if under.verdict is Verdict.VIOLATED and kinds != "none" and own:
                 yield verdict, kinds, _rows(verdict, kinds)
 
 

@@ -12,7 +12,15 @@ from tests.power import completeness
 from tests.power.completeness import Bug, count, planted
 
 EVERY = planted()
-SAMPLE = ("single", "redlock", "token-reset", "small-quorum", "release-by-lock", "unchecked-tokens")
+SAMPLE = (
+    "single",
+    "redlock",
+    "token-reset",
+    "small-quorum",
+    "release-by-lock",
+    "unchecked-tokens",
+    "reversed-queue",
+)
 
 
 @pytest.mark.slow

@@ -2,7 +2,8 @@
 
 It renews once, right after the grant. With `--set one_lease=1` it does not, so that it shows what
 is wrong with a first lease. With `--set lazy_pct=25` a quarter of the owners are silent after their
-writes, for most of their lease, and then write once more.
+writes, for most of their lease, and then write once more. With `--set late_pct=50` half of these
+wake up when their lease is over, write, and then renew: a process that was busy.
 
 Asks: exclusion, stale and expired writes, token order, ownership, loss notification, liveness
 Catches: double grants, broken leases, stale writes by a holder that was paused past its lease
@@ -39,5 +40,8 @@ async def client(ctx: Context) -> None:
                 break
             await ctx.write(grant)
         if lazy:
-            await ctx.sleep(shape.silence_ns(ctx.rng, ctx.lease_ns))
+            late = shape.late(ctx.rng)
+            await ctx.sleep(shape.silence_ns(ctx.rng, ctx.lease_ns, late=late))
             await ctx.write(grant)
+            if late:
+                await ctx.renew(grant)

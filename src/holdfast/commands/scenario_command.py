@@ -209,7 +209,7 @@ def _told(name: str, verdicts: Judged) -> None:
     """Print which properties the scenario tested and which it did not."""
     tested = [row.property for row in verdicts.verdicts if row.verdict is not Verdict.UNKNOWN]
     open_ = [row.property for row in verdicts.verdicts if row.verdict is Verdict.UNKNOWN]
-    say(f"scenario {name}: {verdicts.verdict}, tested: {', '.join(tested)}")
+    say(f"scenario {name}: {verdicts.outcome()}, tested: {', '.join(tested)}")
     if open_:
         say(f"  required, but not tested: {', '.join(open_)}")
     for kind, why in _kinds_left(verdicts).items():

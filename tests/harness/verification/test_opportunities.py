@@ -29,7 +29,8 @@ from holdfast.harness.verification.verify import verify_run
 from holdfast.planning import plan_options, prepare, run_folder
 from holdfast.planning.lazy_holders import with_lazy_holders
 
-CASES = {
+QUEUED = ["hold_leases=1", "wait_ms=60000"]
+CASES: dict[str, dict[str, Any]] = {
     "single": {"system": "single", "nemesis": "kill", "lease": "2s", "seed": 3},
     "reference": {"system": "reference", "nemesis": "kill", "lease": "2s", "seed": 5},
     "chubby": {"system": "chubby", "nemesis": "kill", "lease": "2s", "seed": 1},
@@ -47,6 +48,13 @@ CASES = {
         "lease": "2s",
         "seed": 3,
     },
+    "queues": {
+        "system": "reference",
+        "workload": "renewal",
+        "nemesis": "kill:target=leader",
+        "options": QUEUED,
+        "seed": 3,
+    },
 }
 FIELDS = {
     "row", "op", "process", "node", "attempt", "t_inv_ns", "t_ret_ns", "status", "token", "lock",
@@ -57,7 +65,8 @@ FIELDS = {
 def simulated(table: Mapping[str, Any], folder: Path) -> tuple[RunDir, dict[str, Any]]:
     """A kept run, and its verdicts."""
     given = {"backend": "sim", "clients": 4, "locks": 1, "time": "20s", **table}
-    plan: Plan = with_lazy_holders(plan_options.from_options(given, []))
+    options = given.pop("options", [])
+    plan: Plan = with_lazy_holders(plan_options.from_options(given, options))
     prepared = prepare.prepared(plan)
     done = seed_search.in_memory(prepare.manifest(prepared, "opportunities", ""))
     run = run_folder.create(prepared, folder, "", name=str(table["system"]))

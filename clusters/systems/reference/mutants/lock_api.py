@@ -13,6 +13,7 @@ from holdfast.clusters.systems.reference.locks.state import (
     SHARED,
     Answer,
     Command,
+    Event,
     Hold,
     Lock,
     Waiter,
@@ -194,6 +195,15 @@ class LastComeFirst(Locks):
         return lock.queue[-1] if lock.queue and lock.admits(lock.queue[-1]) else None
 
 
+class ReversedQueue(Locks):
+    """Reverses its queues with the first entry of each leader."""
+
+    def apply(self, index: int, command: Command | None) -> tuple[Answer, list[Event]]:
+        for lock in self.locks.values() if command is None else ():
+            lock.queue.reverse()
+        return super().apply(index, command)
+
+
 class NamesFirst(Locks):
     """Breaks ties of priority by the name of the client, not by arrival."""
 
@@ -263,6 +273,7 @@ LOCKS: dict[str, type[Locks]] = {
     "length-without-first": LengthWithoutFirst,
     "former-holder": FormerHolder,
     "last-come-first": LastComeFirst,
+    "reversed-queue": ReversedQueue,
     "no-aging": NoAging,
     "names-first": NamesFirst,
     "stale-metadata": StaleMetadata,

@@ -1,0 +1,236 @@
+"""Waits in which the order of a queue shows: another client asked later, while the first waited.
+
+A queue that is not served in order shows it only there.
+
+    first     |asks|~~~~~~~waits~~~~~~~|granted|
+    second              |asks|~~~~~waits~~~~~~~~|granted|      an opportunity
+    third                                 |asks, granted|      none: no client waited
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from holdfast.checkers.holds.attempt_table import table
+from holdfast.checkers.holds.derive import ordered_tokens
+from holdfast.checkers.holds.history_index import Indices, Ints
+from holdfast.checkers.holds.leases import INF
+from holdfast.checkers.holds.overlaps import granted, slack
+from holdfast.checkers.holds.reentry import anew
+from holdfast.checkers.holds.token_order import ordered
+from holdfast.checkers.holds.waits import first_told, waits
+from holdfast.checkers.opportunities.near_faults import Places
+from holdfast.checkers.opportunities.outlived import Strokes
+from holdfast.checkers.opportunities.strokes import Stroke, unstaged
+from holdfast.harness.core.case import Case, Window
+from holdfast.harness.core.operations import NO_TOKEN, Mode
+from holdfast.harness.core.verdict import Seen
+
+
+class Behind(NamedTuple):
+    """Pairs of certain grants of one lock, as entries of the table: each `second` was asked for
+    when `first` had the response that it waits, and waited behind it or overtook it."""
+
+    first: Indices
+    second: Indices
+
+
+def behind_waiters(case: Case) -> Places:
+    """Waits behind which another client waited for the same lock in the same mode, or that it
+    overtook; each once."""
+    return _places(case, _pairs(case))
+
+
+def patient_waits(case: Case) -> Places:
+    """The same where the lock was granted to other clients, within the bound of the wait, more
+    often than a wait may be overtaken without starving."""
+    most = len(case.nodes) + max(0, case.promises.aging)
+    return _patient(case, np.full(len(table(case)), most))
+
+
+def has_queues(case: Case) -> bool:
+    """Whether clients wait behind each other. Where at most one waits and the others only try, it
+    is retries that may starve."""
+    return bool(len(_pairs(case).first))
+
+
+def waits_beyond_queues(case: Case) -> Places:
+    """The same where that was more often than there were requests ahead in the queue."""
+    found, since = table(case), first_told(case)
+    ahead = np.zeros(len(found), np.int64)
+    every: Iterable[Indices] = found.by_lock().values()
+    for entries in [np.arange(len(found))] if case.promises.subtrees else every:
+        # As the property counts them: called before the first response, not returned at the call.
+        asked, answered = np.sort(found.inv[entries]), np.sort(found.ret[entries])
+        called = np.searchsorted(asked, since[entries] + slack(case), "right")
+        gone = np.searchsorted(answered, found.inv[entries] - slack(case), "left")
+        ahead[entries] = called - gone - 1
+    return _patient(case, ahead)
+
+
+def _patient(case: Case, most: Ints) -> Places:
+    """The waits with another behind and more than so many grants to others within their bound, and
+    those that were overtaken so often."""
+    found, pairs = table(case), _pairs(case)
+    enough = np.zeros(len(found), bool)
+    for entries in granted(case).values():
+        enough[entries] |= _turns(case, entries) > most[entries]
+    for one in waits(case).overtaken:
+        entry = found.of_id(np.array([one.attempt.id]))
+        enough[entry] |= len(one.by) > most[entry]
+    kept = enough[pairs.first]
+    return _places(case, Behind(pairs.first[kept], pairs.second[kept]))
+
+
+def requeued(case: Case, windows: Sequence[Window], strokes: Strokes, what: str) -> Seen:
+    """Strokes at which two clients waited, by the responses before, and that were granted the lock
+    later: a queue that is restored in another order shows there.
+
+    what   the servers that a stroke strikes, for the nearest miss
+    """
+    hits = strokes(case, windows)
+    if not hits:
+        return unstaged(windows, what)
+    count, roles, fault = 0, dict[str, int](), ""
+    for stroke in hits:
+        met = _across(case, stroke)
+        if met and not count:
+            roles, fault = met, stroke.window.id
+        count += bool(met)
+    if count:
+        return Seen(count=count, roles=roles, fault=fault)
+    kind = hits[0].window.do
+    pairs = _pairs(case)
+    return Seen(
+        # Of a lock that is mostly shared the order of a queue hardly shows.
+        staged=bool((table(case).mode[pairs.first] == Mode.EXCLUSIVE).any()),
+        nearest=f"no two clients waited for one lock when a {kind} struck {what}, and were granted"
+        f" it later: 0 of {len(hits)}",
+    )
+
+
+def _across(case: Case, stroke: Stroke) -> dict[str, int]:
+    """Two waits for one lock that a stroke met, the second of which was called when the first had
+    that response; {} if there are none."""
+    found, since = table(case), first_told(case)
+    from_ns, later_ns = stroke.from_ns - slack(case), stroke.from_ns + slack(case)
+    for known, _ in _queues(case):
+        met = known[(since[known] < from_ns) & (found.ret[known] > later_ns)]
+        met = met[found.mode[met] == Mode.EXCLUSIVE]
+        if not len(met):
+            continue
+        first = met[int(np.argmin(since[met]))]
+        behind = found.inv[met] > since[first] + slack(case)
+        behind &= found.process[met] != found.process[first]
+        if behind.any():
+            second = met[behind][0]
+            return {"waiter": int(found.row[first]), "later": int(found.row[second])}
+    return {}
+
+
+def _places(case: Case, pairs: Behind) -> Places:
+    """Places at which both were granted: until then, either can have come first."""
+    found, (first, second) = table(case), pairs
+    return Places(
+        np.maximum(found.ret[first], found.ret[second]),
+        np.minimum(found.inv[first], found.inv[second]),
+        {"waiter": found.row[first], "later": found.row[second]},
+    )
+
+
+def _pairs(case: Case) -> Behind:
+    """A pair for each wait that has one, in order of the calls. Memoised."""
+    if "behind waiters" not in case.memo:
+        parts = [Behind(*(np.zeros(0, np.intp),) * 2)]
+        parts += _of_locks(case)
+        firsts, seconds = (np.concatenate(entries) for entries in zip(*parts, strict=True))
+        # A wait for a path may be behind others on several ancestor chains: one pair is enough.
+        firsts, which = np.unique(firsts, return_index=True)
+        case.memo["behind waiters"] = Behind(firsts, seconds[which])
+    pairs: Behind = case.memo["behind waiters"]
+    return pairs
+
+
+def _of_locks(case: Case) -> Iterator[Behind]:
+    found, since = table(case), first_told(case)
+    for known, later in _queues(case):
+        until = _until(case, known)
+        for mode in np.unique(found.mode[known]).tolist():
+            waited = (since[known] < INF) & (found.mode[known] == mode)
+            others = later[found.mode[later] == mode]
+            yield _in_windows(case, known[waited], until[waited], others)
+
+
+def _queues(case: Case) -> Iterator[tuple[Indices, Indices]]:
+    """Per lock whose tokens and grants agree: its ok grants with a token in order of call, and
+    those of them that certainly began a new hold."""
+    found = table(case)
+    for key, entries in granted(case).items() if ordered_tokens(case) else ():
+        if not ordered(case, key):
+            continue
+        known = entries[found.ok[entries] & (found.token[entries] != NO_TOKEN)]
+        known = known[np.argsort(found.inv[known], kind="stable")]
+        yield known, known[anew(case, found.by_lock()[key], known)]
+
+
+def _until(case: Case, known: Indices) -> Ints:
+    """Until when each grant had certainly not happened: the end of the claim of the one with the
+    next smaller token, for the lock was held; its own return at the latest."""
+    found = table(case)
+    by_token = known[np.argsort(found.token[known], kind="stable")]
+    place = np.searchsorted(found.token[by_token], found.token[known], "left")
+    ended = np.concatenate((np.array([-1]), found.end[by_token]))
+    return np.asarray(np.minimum(ended[place], found.ret[known]))
+
+
+def _in_windows(case: Case, waited: Indices, until: Ints, later: Indices) -> Behind:
+    """For each wait one entry of `later`, which is in order of call, that was called during it: of
+    the earliest response that it waits, or of the smallest token, if it overtook.
+
+    Of responses at 5 9 7 the smallest from places 0 to 3 is at place 0: ranks 0 2 1 are
+    compared, for the rank names the place.
+    """
+    found, since = table(case), first_told(case)
+    low = np.searchsorted(found.inv[later], since[waited] + slack(case), "right")
+    high = np.searchsorted(found.inv[later], found.ret[waited], "left")
+    some = low < high
+    waited, until, low, high = waited[some], until[some], low[some], high[some]
+    first, second = list[Indices](), list[Indices]()
+    for column, limit in ((since, until), (found.token, found.token[waited])):
+        other = later[_least(column[later], low, high)]
+        met = (column[other] < limit) & (found.process[other] != found.process[waited])
+        first.append(waited[met])
+        second.append(other[met])
+    return Behind(np.concatenate(first), np.concatenate(second))
+
+
+def _least(values: Ints, low: Ints, high: Ints) -> Indices:
+    """The places of the smallest value in each window [low, high), none of which is empty."""
+    if not len(low):
+        return np.zeros(0, np.intp)
+    order = np.argsort(values, kind="stable")
+    ranks = np.empty(len(values) + 1, np.int64)
+    ranks[order], ranks[-1] = np.arange(len(values)), len(values)
+    # reduceat at low0 high0 low1 high1 ...: every second result is the minimum of one window.
+    edges = np.stack((low, high), axis=1).ravel()
+    return np.asarray(order[np.minimum.reduceat(ranks, edges)[::2]])
+
+
+def _turns(case: Case, entries: Indices) -> Ints:
+    """How many certain grants of a lock to other clients were called after each wait's first
+    response, and known within its bound; at least: those called before it count as known."""
+    found, since = table(case), first_told(case)[entries]
+    until = np.where(found.wait[entries] < 0, INF, found.inv[entries] + found.wait[entries])
+    known, inv = np.sort(found.known[entries]), np.sort(found.inv[entries])
+    turns = np.searchsorted(known, until, "right") - np.searchsorted(inv, since, "right")
+    # Its own grants are no turns of others: owners 2 1 2 have the places (1), (0, 2).
+    order = np.argsort(found.process[entries], kind="stable")
+    edges = np.flatnonzero(np.diff(found.process[entries][order])) + 1
+    for mine in np.split(order, edges):
+        own_known, own_inv = np.sort(found.known[entries[mine]]), np.sort(found.inv[entries[mine]])
+        turns[mine] -= np.searchsorted(own_known, until[mine], "right")
+        turns[mine] += np.searchsorted(own_inv, since[mine], "right")
+    return np.asarray(np.where(since < INF, turns, -1))
