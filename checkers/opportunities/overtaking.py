@@ -59,14 +59,14 @@ def has_queues(case: Case) -> bool:
 
 def waits_beyond_queues(case: Case) -> Places:
     """The same where that was more often than there were requests ahead in the queue."""
-    found, since = table(case), first_told(case)
-    ahead = np.zeros(len(found), np.int64)
-    every: Iterable[Indices] = found.by_lock().values()
-    for entries in [np.arange(len(found))] if case.promises.subtrees else every:
+    attempts, since = table(case), first_told(case)
+    ahead = np.zeros(len(attempts), np.int64)
+    every: Iterable[Indices] = attempts.by_lock().values()
+    for entries in [np.arange(len(attempts))] if case.promises.subtrees else every:
         # As the property counts them: called before the first response, not returned at the call.
-        asked, answered = np.sort(found.inv[entries]), np.sort(found.ret[entries])
+        asked, answered = np.sort(attempts.inv[entries]), np.sort(attempts.ret[entries])
         called = np.searchsorted(asked, since[entries] + slack(case), "right")
-        gone = np.searchsorted(answered, found.inv[entries] - slack(case), "left")
+        gone = np.searchsorted(answered, attempts.inv[entries] - slack(case), "left")
         ahead[entries] = called - gone - 1
     return _patient(case, ahead)
 
@@ -74,12 +74,12 @@ def waits_beyond_queues(case: Case) -> Places:
 def _patient(case: Case, most: Ints) -> Places:
     """The waits with another behind and more than so many grants to others within their bound, and
     those that were overtaken so often."""
-    found, pairs = table(case), _pairs(case)
-    enough = np.zeros(len(found), bool)
+    attempts, pairs = table(case), _pairs(case)
+    enough = np.zeros(len(attempts), bool)
     for entries in granted(case).values():
         enough[entries] |= _turns(case, entries) > most[entries]
     for one in waits(case).overtaken:
-        entry = found.of_id(np.array([one.attempt.id]))
+        entry = attempts.of_id(np.array([one.attempt.id]))
         enough[entry] |= len(one.by) > most[entry]
     kept = enough[pairs.first]
     return _places(case, Behind(pairs.first[kept], pairs.second[kept]))
@@ -115,29 +115,29 @@ def requeued(case: Case, windows: Sequence[Window], strokes: Strokes, what: str)
 def _across(case: Case, stroke: Stroke) -> dict[str, int]:
     """Two waits for one lock that a stroke met, the second of which was called when the first had
     that response; {} if there are none."""
-    found, since = table(case), first_told(case)
+    attempts, since = table(case), first_told(case)
     from_ns, later_ns = stroke.from_ns - slack(case), stroke.from_ns + slack(case)
     for known, _ in _queues(case):
-        met = known[(since[known] < from_ns) & (found.ret[known] > later_ns)]
-        met = met[found.mode[met] == Mode.EXCLUSIVE]
+        met = known[(since[known] < from_ns) & (attempts.ret[known] > later_ns)]
+        met = met[attempts.mode[met] == Mode.EXCLUSIVE]
         if not len(met):
             continue
         first = met[int(np.argmin(since[met]))]
-        behind = found.inv[met] > since[first] + slack(case)
-        behind &= found.process[met] != found.process[first]
+        behind = attempts.inv[met] > since[first] + slack(case)
+        behind &= attempts.process[met] != attempts.process[first]
         if behind.any():
             second = met[behind][0]
-            return {"waiter": int(found.row[first]), "later": int(found.row[second])}
+            return {"waiter": int(attempts.row[first]), "later": int(attempts.row[second])}
     return {}
 
 
 def _places(case: Case, pairs: Behind) -> Places:
     """Places at which both were granted: until then, either can have come first."""
-    found, (first, second) = table(case), pairs
+    attempts, (first, second) = table(case), pairs
     return Places(
-        np.maximum(found.ret[first], found.ret[second]),
-        np.minimum(found.inv[first], found.inv[second]),
-        {"waiter": found.row[first], "later": found.row[second]},
+        np.maximum(attempts.ret[first], attempts.ret[second]),
+        np.minimum(attempts.inv[first], attempts.inv[second]),
+        {"waiter": attempts.row[first], "later": attempts.row[second]},
     )
 
 
@@ -155,35 +155,35 @@ def _pairs(case: Case) -> Behind:
 
 
 def _of_locks(case: Case) -> Iterator[Behind]:
-    found, since = table(case), first_told(case)
+    attempts, since = table(case), first_told(case)
     for known, later in _queues(case):
         until = _until(case, known)
-        for mode in np.unique(found.mode[known]).tolist():
-            waited = (since[known] < INF) & (found.mode[known] == mode)
-            others = later[found.mode[later] == mode]
+        for mode in np.unique(attempts.mode[known]).tolist():
+            waited = (since[known] < INF) & (attempts.mode[known] == mode)
+            others = later[attempts.mode[later] == mode]
             yield _in_windows(case, known[waited], until[waited], others)
 
 
 def _queues(case: Case) -> Iterator[tuple[Indices, Indices]]:
     """Per lock whose tokens and grants agree: its ok grants with a token in order of call, and
     those of them that certainly began a new hold."""
-    found = table(case)
+    attempts = table(case)
     for key, entries in granted(case).items() if ordered_tokens(case) else ():
         if not ordered(case, key):
             continue
-        known = entries[found.ok[entries] & (found.token[entries] != NO_TOKEN)]
-        known = known[np.argsort(found.inv[known], kind="stable")]
-        yield known, known[anew(case, found.by_lock()[key], known)]
+        known = entries[attempts.ok[entries] & (attempts.token[entries] != NO_TOKEN)]
+        known = known[np.argsort(attempts.inv[known], kind="stable")]
+        yield known, known[anew(case, attempts.by_lock()[key], known)]
 
 
 def _until(case: Case, known: Indices) -> Ints:
     """Until when each grant had certainly not happened: the end of the claim of the one with the
     next smaller token, for the lock was held; its own return at the latest."""
-    found = table(case)
-    by_token = known[np.argsort(found.token[known], kind="stable")]
-    place = np.searchsorted(found.token[by_token], found.token[known], "left")
-    ended = np.concatenate((np.array([-1]), found.end[by_token]))
-    return np.asarray(np.minimum(ended[place], found.ret[known]))
+    attempts = table(case)
+    by_token = known[np.argsort(attempts.token[known], kind="stable")]
+    place = np.searchsorted(attempts.token[by_token], attempts.token[known], "left")
+    ended = np.concatenate((np.array([-1]), attempts.end[by_token]))
+    return np.asarray(np.minimum(ended[place], attempts.ret[known]))
 
 
 def _in_windows(case: Case, waited: Indices, until: Ints, later: Indices) -> Behind:
@@ -193,15 +193,15 @@ def _in_windows(case: Case, waited: Indices, until: Ints, later: Indices) -> Beh
     Of responses at 5 9 7 the smallest from places 0 to 3 is at place 0: ranks 0 2 1 are
     compared, for the rank names the place.
     """
-    found, since = table(case), first_told(case)
-    low = np.searchsorted(found.inv[later], since[waited] + slack(case), "right")
-    high = np.searchsorted(found.inv[later], found.ret[waited], "left")
+    attempts, since = table(case), first_told(case)
+    low = np.searchsorted(attempts.inv[later], since[waited] + slack(case), "right")
+    high = np.searchsorted(attempts.inv[later], attempts.ret[waited], "left")
     some = low < high
     waited, until, low, high = waited[some], until[some], low[some], high[some]
     first, second = list[Indices](), list[Indices]()
-    for column, limit in ((since, until), (found.token, found.token[waited])):
+    for column, limit in ((since, until), (attempts.token, attempts.token[waited])):
         other = later[_least(column[later], low, high)]
-        met = (column[other] < limit) & (found.process[other] != found.process[waited])
+        met = (column[other] < limit) & (attempts.process[other] != attempts.process[waited])
         first.append(waited[met])
         second.append(other[met])
     return Behind(np.concatenate(first), np.concatenate(second))
@@ -222,15 +222,20 @@ def _least(values: Ints, low: Ints, high: Ints) -> Indices:
 def _turns(case: Case, entries: Indices) -> Ints:
     """How many certain grants of a lock to other clients were called after each wait's first
     response, and known within its bound; at least: those called before it count as known."""
-    found, since = table(case), first_told(case)[entries]
-    until = np.where(found.wait[entries] < 0, INF, found.inv[entries] + found.wait[entries])
-    known, inv = np.sort(found.known[entries]), np.sort(found.inv[entries])
+    attempts, since = table(case), first_told(case)[entries]
+    until = np.where(
+        attempts.wait[entries] < 0, INF, attempts.inv[entries] + attempts.wait[entries]
+    )
+    known, inv = np.sort(attempts.known[entries]), np.sort(attempts.inv[entries])
     turns = np.searchsorted(known, until, "right") - np.searchsorted(inv, since, "right")
     # Its own grants are no turns of others: owners 2 1 2 have the places (1), (0, 2).
-    order = np.argsort(found.process[entries], kind="stable")
-    edges = np.flatnonzero(np.diff(found.process[entries][order])) + 1
+    order = np.argsort(attempts.process[entries], kind="stable")
+    edges = np.flatnonzero(np.diff(attempts.process[entries][order])) + 1
     for mine in np.split(order, edges):
-        own_known, own_inv = np.sort(found.known[entries[mine]]), np.sort(found.inv[entries[mine]])
+        own_known, own_inv = (
+            np.sort(attempts.known[entries[mine]]),
+            np.sort(attempts.inv[entries[mine]]),
+        )
         turns[mine] -= np.searchsorted(own_known, until[mine], "right")
         turns[mine] += np.searchsorted(own_inv, since[mine], "right")
     return np.asarray(np.where(since < INF, turns, -1))

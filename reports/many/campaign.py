@@ -105,7 +105,7 @@ def answer(summary: Summary, failures: Sequence[Failure]) -> str:
     if not summary["runs"] or summary["exit_code"] == 4:
         return "No answer: not all runs could be executed."
     if summary["exit_code"] == 3:
-        return f"No answer yet: {count(open_questions(summary), 'question')} could not have failed."
+        return f"No answer yet: {count(open_questions(summary), 'question')} not tested."
     return f"No lock broke a promise in {count(summary['runs'], 'run')}."
 
 

@@ -112,12 +112,12 @@ def sentence(run: Judged) -> str:
 
 
 def open_questions(run: Judged) -> str:
-    """How many questions could not have failed, as a sentence; "" if none is open."""
+    """How many questions were not tested, as a sentence; "" if none is open."""
     (left, of), columns = questions(run), kinds(run)
     if not left:
         return ""
     among = f" ({count(len(columns), 'kind')} of fault, by property)" if columns else ""
-    return f"{left:,} of {count(of, 'question')}{among} could not have failed in this run."
+    return f"{left:,} of {count(of, 'question')}{among} not tested in this run."
 
 
 def kinds(run: Judged) -> list[str]:

@@ -32,7 +32,7 @@ def differences(run: Judged) -> str:
         for name, value in after.items()
         if name in before and before[name] != value and name != "--seed"
     ]
-    return f"It differs from this run in {listed(changed)}." if changed else ""
+    return f"The command differs from this run in {listed(changed)}." if changed else ""
 
 
 def _options(command: str) -> dict[str, str]:

@@ -44,6 +44,7 @@ ELSEWHERE = {
     "frozen_holder": "80 minutes for all rows; tests/front/test_system_calls.py runs its plan",
     "install": "fetches packages; the bare root of CI installs the same",
     "intervals": "compiles a server and takes minutes at any size",
+    "page_heights": "measures pages that it is given; tests/reports/test_browser.py holds them",
     "throughput": "a minute of load at any size",
 }
 WITHIN_S = 300

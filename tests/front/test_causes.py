@@ -57,6 +57,7 @@ SEEDS = {
     "parent-only": 62,
     "place-from-the-end": 127,
     "reentry-by-name": 1,
+    "reversed-queue": 53,
     "release-by-lock": 3,
     "release-by-name": 3,
     "renewed-expiry": 45,

@@ -95,7 +95,7 @@ def test_the_answer_names_the_locks_that_broke_a_promise_or_what_is_open() -> No
     assert answered(*many).endswith("lock0, lock1 and lock2 and 2 more.")
     assert answered(kept, run("+")) == "No lock broke a promise in 2 runs."
     assert answered(run("?"), run("x", promised=False)).startswith("No lock broke a promise")
-    assert answered(run("?", exit_code=3)) == "No answer yet: 1 question could not have failed."
+    assert answered(run("?", exit_code=3)) == "No answer yet: 1 question not tested."
     assert answered(run("?", exit_code=4)).startswith("No answer: not all runs")
 
 

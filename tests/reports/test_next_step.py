@@ -22,13 +22,13 @@ def unknown(**changed: Any) -> dict[str, Any]:
 
 def test_the_next_command_is_compared_in_the_options_that_both_state() -> None:
     assert differences(read(unknown())) == (
-        "It differs from this run in --nemesis pause:target=holder,for=3s"
+        "The command differs from this run in --nemesis pause:target=holder,for=3s"
         " (here pause:target=holder,for=1s) and --time 40s (here 30s)."
     )
     # The command below has the value; twice it would fill the page.
     long = NEXT.replace("for=3s", f"for=3s,{'kill:every=10s,' * 9}freeze")
     assert differences(read(unknown(remedy=long))) == (
-        "It differs from this run in the value of --nemesis and --time 40s (here 30s)."
+        "The command differs from this run in the value of --nemesis and --time 40s (here 30s)."
     )
     assert differences(read(unknown(remedy=""))) == ""
     assert differences(read(unknown(command="an 'open quote"))) == ""
