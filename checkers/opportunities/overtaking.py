@@ -16,7 +16,7 @@ import numpy as np
 
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import ordered_tokens
-from holdfast.checkers.holds.history_index import Indices, Ints
+from holdfast.checkers.holds.history_index import Bools, Indices, Ints
 from holdfast.checkers.holds.leases import INF
 from holdfast.checkers.holds.overlaps import granted, slack
 from holdfast.checkers.holds.reentry import anew
@@ -119,7 +119,7 @@ def _across(case: Case, stroke: Stroke) -> dict[str, int]:
     from_ns, later_ns = stroke.from_ns - slack(case), stroke.from_ns + slack(case)
     for known, _ in _queues(case):
         met = known[(since[known] < from_ns) & (attempts.ret[known] > later_ns)]
-        met = met[attempts.mode[met] == Mode.EXCLUSIVE]
+        met = met[(attempts.mode[met] == Mode.EXCLUSIVE) & _in_order(case, met)]
         if not len(met):
             continue
         first = met[int(np.argmin(since[met]))]
@@ -159,7 +159,7 @@ def _of_locks(case: Case) -> Iterator[Behind]:
     for known, later in _queues(case):
         until = _until(case, known)
         for mode in np.unique(attempts.mode[known]).tolist():
-            waited = (since[known] < INF) & (attempts.mode[known] == mode)
+            waited = (since[known] < INF) & (attempts.mode[known] == mode) & _in_order(case, known)
             others = later[attempts.mode[later] == mode]
             yield _in_windows(case, known[waited], until[waited], others)
 
@@ -174,6 +174,13 @@ def _queues(case: Case) -> Iterator[tuple[Indices, Indices]]:
         known = entries[attempts.ok[entries] & (attempts.token[entries] != NO_TOKEN)]
         known = known[np.argsort(attempts.inv[known], kind="stable")]
         yield known, known[anew(case, attempts.by_lock()[key], known)]
+
+
+def _in_order(case: Case, entries: Indices) -> Bools:
+    """Whether the tokens of each one's own lock show the order of its grants: of a path more grants
+    than those of one chain on which it lies."""
+    keys, which = np.unique(table(case).key[entries], return_inverse=True)
+    return np.array([ordered(case, key) for key in keys.tolist()], bool)[which]
 
 
 def _until(case: Case, known: Indices) -> Ints:

@@ -68,7 +68,7 @@ def read_from(file: BinaryIO, name: str, form: str = "auto") -> ForeignHistory:
         if form in COLUMNS:
             try:
                 return ForeignHistory(name=name, ops=COLUMNS[form](file))
-            except (Odd, Malformed):
+            except (Odd, Malformed, RecursionError):
                 file.seek(0)
         return one_by_one(file, name, form)
     except Malformed as error:

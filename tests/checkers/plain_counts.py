@@ -162,7 +162,7 @@ class Counts:
                 then = [
                     g for g in later if since_ns + slack_ns < g.inv < a.ret and g.mode == a.mode
                 ]
-                if not then or since_ns == INF:
+                if not then or since_ns == INF or not ordered(self.case, a.key):
                     continue
                 soon, low = min(then, key=self.since), min(then, key=lambda g: g.token)
                 behind = self.since(soon) < min(held_ns, a.ret) and soon.process != a.process

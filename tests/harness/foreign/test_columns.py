@@ -260,6 +260,7 @@ def test_maps_of_edn_that_are_unlike_json_objects(line: str) -> None:
         '"attempt": "7"', '"token": -2', '"token": null', '"mode": ":shared"', '"mode": "x"',
         '"lease_ns": null', '"error": [1]', '"value": ' + "[" * 400 + "]" * 400,
         '"value": ' + "[" * 3000 + "]" * 3000, '"value": 123456789012345678901234567890',
+        '"value": ' + '{"a": ' * 480 + "1" + "}" * 480,
     ],
 )  # fmt: skip
 def test_fields_of_json_that_are_not_plain(fields: str) -> None:
@@ -270,6 +271,7 @@ def test_fields_of_json_that_are_not_plain(fields: str) -> None:
     other = '{"process": 8, "type": "invoke", "f": "read", "key": 1, "attempt": 7}\n'
     compared((other + line).encode(), "jsonl")
     compared(line.encode().replace(b"}\n", b"}{}\n"), "jsonl")
+    compared(f"[{line.rstrip()},{answer.rstrip()}]".encode(), "json")
 
 
 def test_bytes_that_are_no_text_are_refused_alike() -> None:
