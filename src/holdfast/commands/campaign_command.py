@@ -151,9 +151,7 @@ def _show(told: Summary, folder: Path, *, verbose: bool) -> None:
         shown = f"{len(one.runs)} of {count(one.of, 'run')}"
         rows.append((one.word, f"{one.system}: {one.title}", shown, ", ".join(one.faults)))
     if left := open_questions(told):
-        says = (
-            f"{count(left, 'question')} not tested{'' if verbose else '; -v lists them'}"
-        )
+        says = f"{count(left, 'question')} not tested{'' if verbose else '; -v lists them'}"
         rows.append(("UNKNOWN", says, "", ""))
     for line in aligned(_cells(told) if verbose else [], width()):
         click.echo(line)
