@@ -97,7 +97,7 @@ def test_no_process_of_a_run_ignores_or_blocks_what_ends_others(tmp_path: Path) 
     process = carelessly(tmp_path, "run", "--backend", "local", *words)
     seen = seen_below(process)
     assert process.returncode in (0, 3), (tmp_path / "said").read_text()
-    for part in ("driver.run", "reference.service.server", "client.worker", "nemesis.agent"):
+    for part in ("driver.process", "reference.service.server", "client.worker", "nemesis.agent"):
         assert of(seen, part), f"no process of {part} was seen"
     assert [
         (argv, wrong)
