@@ -181,7 +181,7 @@ def test_the_command_of_an_unknown_run_exercises_what_it_lacked(system: str, dra
     printed, at most one in ten lacks anything."""
     commands = []
     for seed in range(draws(10, least=3)):
-        words = f"--system {system} --nemesis kill --time 3s --seed {seed}"
+        words = f"--system {system} --nemesis kill --time 4s --seed {seed} --set late_pct=0"
         judged = simulated(*shlex.split(words))
         if judged.exit_code == 3:
             assert judged.remedy
