@@ -173,9 +173,9 @@ class Owners:
         if waiter.mode != later.mode:
             return "its acquires are of two modes"
         tokens = [at for at in self.conditions.grants(waiter.key) if rows.status[at] == OK]
+        # By the order of tokens it was granted after the hold of each smaller one had ended.
         before = [at for at in tokens if -1 < rows.token[at] < waiter.token]
-        last = max(before, key=lambda at: rows.token[at], default=-1)
-        if last < 0 or not self.told(later) < run.end(last):
+        if not any(self.told(later) < run.end(at) for at in before):
             return "the lock may have been free before its second request was told to wait"
         return ""
 
