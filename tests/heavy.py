@@ -2,8 +2,8 @@
 
 `make test` leaves them to `make test-long`, so that whoever tries it waits for minutes only. What a
 test takes includes what its child processes take. A run that keeps times (`kept_times.py`) writes
-the list again: a test that takes more than LIMIT is added, one that takes less than half of it is
-removed, and one that did not run stays.
+the list again: of `make test` what takes more than LIMIT is added; of both what takes less than
+half of it is removed, and what did not run stays.
 """
 
 from __future__ import annotations
@@ -65,16 +65,19 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 def pytest_sessionfinish() -> None:
     """Writes the list, if it is asked for."""
-    if os.environ.get(kept_times.VARIABLE) and "PYTEST_XDIST_WORKER" not in os.environ:
-        rows = merged(kept(), _seconds)
+    run = os.environ.get(kept_times.VARIABLE)
+    if run and "PYTEST_XDIST_WORKER" not in os.environ:
+        rows = merged(kept(), _seconds, adds=run == "test")
         KEPT.write_text("".join(f"{seconds:.1f} {name}\n" for name, seconds in rows.items()))
 
 
-def merged(before: Mapping[str, float], measured: Mapping[str, float]) -> dict[str, float]:
-    """The list after a run, heaviest first."""
+def merged(
+    before: Mapping[str, float], measured: Mapping[str, float], *, adds: bool
+) -> dict[str, float]:
+    """The list after a run, heaviest first. adds: whether tests that are not on it may come."""
     rows = dict(before)
     for name, seconds in measured.items():
-        if seconds > LIMIT or (name in rows and seconds > LIMIT / 2):
+        if seconds > (LIMIT / 2 if name in rows else LIMIT) and (adds or name in rows):
             rows[name] = seconds
         else:
             rows.pop(name, None)

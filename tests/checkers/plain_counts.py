@@ -97,8 +97,25 @@ class Counts:
             held = [b for b in line if b.certain and b.f != Op.PROBE]
             for a in (a for a in line if a.f != Op.PROBE):
                 rivals = [b for b in held if Mode.EXCLUSIVE in (a.mode, b.mode)]
-                waited |= {a.n} if self.met(a, rivals, "ret", "end", a.ret) else set()
+                met = self.met(a, rivals, "ret", "end", a.ret) or self.met_full(a, held)
+                waited |= {a.n} if met else set()
         return {"acquires": len(self.asked), "contended acquires": len(waited)}, bool(waited)
+
+    def met_full(self, a: Ask, held: Sequence[Ask]) -> bool:
+        """Whether holds left fewer permits than it asked for, at some time of its call."""
+
+        def permits(b: Ask) -> tuple[int, int]:
+            op = int(self.case.history.rows["op"][table(self.case).row[b.n]])
+            return op >> 24, op >> 8 & 0xFFFF
+
+        if a.mode != Mode.PERMITS:
+            return False
+        held = [b for b in held if b.mode == Mode.PERMITS]
+        wanted, limit = permits(a)
+        times = [a.inv, *(b.ret for b in held if a.inv < b.ret < a.ret)]
+        return any(
+            sum(permits(b)[0] for b in held if b.ret <= t < b.end) + wanted > limit for t in times
+        )
 
     def judged_holds(self) -> tuple[dict[str, int], bool]:
         def judged(a: Ask) -> bool:

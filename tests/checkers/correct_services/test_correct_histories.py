@@ -16,11 +16,14 @@ MILLION, TOGETHER = 1_000_000, 200
 EXERCISED = 0.9 / len(SERVICES)
 """Each property is to hold, which takes exercise, in this share of the cases at least: the proof
 would be empty otherwise. Jobs and pairs of locks come up in one service of all."""
+ALONE = "starvation-freedom"
+"""A wait starves if it was overtaken more often than there are clients: no wait of a case of many
+histories, which has the clients of all, is as patient. Histories judged alone exercise it."""
 
 
 def _sound(tally: Tally) -> None:
     assert not tally.violated, "\n".join(tally.violated)
-    for prop in catalogue.CHECKERS:
+    for prop in {*catalogue.CHECKERS} - {ALONE}:
         assert tally.held[prop] >= EXERCISED * tally.cases[prop], (prop, tally.held, tally.cases)
 
 
@@ -33,6 +36,7 @@ def test_no_history_of_a_correct_service_judged_alone_is_found_to_break_a_promis
 ) -> None:
     tally = judge(range(1000, 1000 + draws(10)), 1)
     assert not tally.violated, "\n".join(tally.violated)
+    assert tally.held[ALONE] >= EXERCISED * tally.cases[ALONE]
 
 
 @pytest.mark.power
