@@ -21,7 +21,7 @@ OUTLIVED = PlanChange(
     # Its owners use the lock all the time, so that they meet its loss in the middle of a hold.
     workloads=("critical-section", "renewal"),
     # It asks for the order of queues as well.
-    options=QUEUED.options,
+    options={**QUEUED.options, "lazy_pct": "50"},
 )
 """Owners that go on after their lease has ended."""
 POWER_LOST = PlanChange(nemesis="power", target="majority|one", if_asked=True)

@@ -80,9 +80,18 @@ def _changed(plan: Plan, change: PlanChange, lease_ns: int) -> Plan:
         time_ns=max(plan.time_ns, int(change.least_leases * lease_ns)),
         clients=max(plan.clients, change.clients),
         locks=min(plan.locks, change.locks) if change.locks else plan.locks,
-        options={**plan.options, **change.options},
+        options=_options(plan.options, change.options),
         nemeses=_nemeses(plan, change, lease_ns) if change.nemesis else plan.nemeses,
     )
+
+
+def _options(before: Mapping[str, str], wanted: Mapping[str, str]) -> dict[str, str]:
+    """Of two shares of the holds the larger serves both changes."""
+    options = {**before, **wanted}
+    for name in wanted.keys() & before.keys():
+        if name.endswith("_pct"):
+            options[name] = max(before[name], wanted[name], key=int)
+    return options
 
 
 def _nemeses(
