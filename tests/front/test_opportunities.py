@@ -207,7 +207,7 @@ def test_a_run_says_what_was_tried_and_the_command_for_what_was_not(
     verdicts = json.loads(next(tmp_path.glob("*/verdicts.json")).read_text())
     assert command.strip() == verdicts["remedy"]
     page = next(tmp_path.glob("*/report.html")).read_text()
-    assert "To exercise what was not tested" in page and "lazy_pct=25" in page
+    assert "To exercise what was not tested" in page and "lazy_pct=50" in page
 
 
 def test_lengths_straddle_the_lease_and_fit_the_run() -> None:
