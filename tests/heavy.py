@@ -40,8 +40,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Notes the time at which a test, or the first fixture that it needs, begins."""
+def pytest_runtest_call(item: pytest.Item) -> None:
+    """Notes when a test begins. Its fixtures do not count: without it the next one needs them."""
     item.stash[_began] = used()
 
 
@@ -49,9 +49,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """With the last report of a test goes what it took, from whatever process it ran in."""
+    """With the report of a test goes what it took, from whatever process it ran in."""
     report = yield
-    if call.when == "teardown" and _began in item.stash:
+    if call.when == "call" and _began in item.stash:
         report.user_properties.append((CPU, used() - item.stash[_began]))
     return report
 

@@ -27,13 +27,13 @@ def test_a_test_comes_and_goes_by_what_it_takes() -> None:
 
 
 class Reports:
-    """Collects the last report of each test."""
+    """Collects the report of each test."""
 
     def __init__(self) -> None:
         self.made: list[pytest.TestReport] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.when == "teardown":
+        if report.when == "call":
             self.made.append(report)
 
 
