@@ -104,7 +104,7 @@ def _fault_step(
     elif traits.shifts_clocks:
         text = f"{_clock(fault, nodes)} ({fault.do}) at {names.at(began_ns)}{_after(fault, owner)}"
     elif traits.kills or traits.kills_later:
-        text = f"{nodes} {_was(fault)} killed ({fault.do}) at {names.at(began_ns)}"
+        text = f"{nodes} {_was(fault)} {_ended(fault)} ({fault.do}) at {names.at(began_ns)}"
     elif traits.cuts:
         text = f"{nodes} {_was(fault)} cut off ({fault.do}){lasted}{leases}"
     elif traits.operates in OPERATIONS:
@@ -116,6 +116,13 @@ def _fault_step(
 
 def _was(fault: ObservedFault) -> str:
     return "were" if len(fault.nodes) > 1 else "was"
+
+
+def _ended(fault: ObservedFault) -> str:
+    """How its processes ended: by its evidence some may have shut down when they were asked to."""
+    if not fault.evidence.get("shutdown_ns"):
+        return "killed"
+    return "shut down or killed" if fault.evidence.get("grace_exceeded") else "shut down"
 
 
 def _leases(run: Judged, fault: ObservedFault, owner: Event | None) -> str:

@@ -120,6 +120,22 @@ def test_the_reference_service_keeps_its_promises_under_faults(
         assert 0 < split[part]["p50"] < split[part]["p99"] < split["whole_ns"]["max"]
 
 
+@pytest.mark.slow
+def test_servers_that_are_asked_to_stop_shut_down_and_restart(tmp_path: Path) -> None:
+    needs.namespaces()
+    fault = ("--nemesis", "terminate:every=2s,for=500ms", "--time", "6s")
+    ran = run(tmp_path, "--system", "single", *fault, codes=(0, 3))
+    every_fault_has_evidence(ran, {"terminate"})
+    struck = [one for one in ran.verdicts["faults"] if one["do"] == "terminate"]
+    assert all(set(one["evidence"]["shutdown_ns"]) == set(one["nodes"]) for one in struck), struck
+    assert not any(one["evidence"]["grace_exceeded"] for one in struck)
+    granted = ran.verdicts["evidence"]["acquire"]["granted"]
+    assert granted > 20, "the servers came back"
+    steps = [step["text"] for cause in ran.verdicts["causes"] for step in cause["steps"]]
+    assert not any("killed" in text for text in steps)
+    assert any("n1 was shut down (terminate) at" in text for text in steps), steps
+
+
 def test_a_vote_without_consensus_breaks_its_promise(tmp_path: Path) -> None:
     needs.namespaces()
     words = ("--system", "majority", "--lease", "1s", "--time", "15s")
