@@ -1,8 +1,9 @@
-"""Which failed tests CI may try once more: `tried_again.py LASTFAILED`, as pytest keeps it.
+"""Which failed tests CI may try once more: `tried_again.py LASTFAILED [TRIED]`.
 
-Prints their names and exits with 0. Where one of them may not, or too many failed, it says why on
-standard error and exits with 1: a first try that often fails is news, and so is a test that failed
-of what must not happen even once.
+LASTFAILED is the file in which pytest keeps them, TRIED how many were tried again before. Prints
+their names and exits with 0. Where one of them may not, or too many failed, it says why on standard
+error and exits with 1: a first try that often fails is news, and so is a test that failed of what
+must not happen even once.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ ONCE = re.compile(
 )
 
 
-def refused(failed: Sequence[str]) -> str:
+def refused(failed: Sequence[str], tried: int = 0) -> str:
     """Why these tests are not tried again, "" if they are."""
     if not failed:
         return "no test is known to have failed"
-    if len(failed) > MOST:
-        return f"{len(failed)} tests failed; at most {MOST} are tried again"
+    if tried + len(failed) > MOST:
+        return f"{tried + len(failed)} tests failed; at most {MOST} are tried again"
     for name in failed:
         if "::" not in name:
             return f"{name} could not be collected"
@@ -44,7 +45,7 @@ def main(argv: Sequence[str]) -> int:
     """The exit code."""
     record = Path(argv[0])
     failed = sorted(json.loads(record.read_text())) if record.exists() else []
-    why = refused(failed)
+    why = refused(failed, int(argv[1]) if argv[1:] else 0)
     sys.stdout.writelines(f"{name}\n" for name in failed)
     if why:
         sys.stderr.write(f"{why}\n")

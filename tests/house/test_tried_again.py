@@ -13,12 +13,12 @@ SCRIPT = Path(__file__).parents[1] / "tried_again.py"
 FINE = "tests/front/test_run.py::test_a_run_ends[redis-kill]"
 
 
-def again(folder: Path, *failed: str) -> tuple[int, list[str], str]:
+def again(folder: Path, *failed: str, tried: int = 0) -> tuple[int, list[str], str]:
     """Exit code, names and reason, of a record of failed tests."""
     record = folder / "lastfailed"
     record.write_text(json.dumps(dict.fromkeys(failed, True)))
     done = subprocess.run(
-        [sys.executable, SCRIPT, record], capture_output=True, text=True, check=False
+        [sys.executable, SCRIPT, record, str(tried)], capture_output=True, text=True, check=False
     )
     return done.returncode, done.stdout.splitlines(), done.stderr.strip()
 
@@ -29,6 +29,8 @@ def test_five_at_most_are_tried_again_and_each_is_named(tmp_path: Path) -> None:
     code, names, why = again(tmp_path, *some)
     assert code == 1 and names == some
     assert why == "6 tests failed; at most 5 are tried again"
+    assert again(tmp_path, *some[:2], tried=3)[0] == 0, "in all steps together"
+    assert again(tmp_path, *some[:2], tried=4)[0] == 1
 
 
 @pytest.mark.parametrize(
