@@ -25,6 +25,7 @@ SMALL: dict[str, tuple[str, ...]] = {
     "foreign": ("500",),
     "packing": (),
     "recording": (),
+    "seed_stages": ("--seeds", "2", "single"),
     "shrinking": ("release-by-lock",),
     "simulator": ("1", "saturated"),
 }
