@@ -251,6 +251,68 @@ def test_a_cancellation_that_meets_the_response_of_a_program_is_not_lost(tmp_pat
     assert asyncio.run(work()) == [False] * 3
 
 
+# Serves each request by itself, as a program on promises does; grants when there is a file `gate`
+# beside it.
+CONCURRENT = """
+import json, os, sys, threading, time
+held, out = set(), threading.Lock()
+gate = os.path.join(os.path.dirname(os.path.abspath(__file__)), "gate")
+def serve(asked):
+    attempt, outcome = asked["attempt"], "ok"
+    if asked["op"] in ("acquire", "try"):
+        while not os.path.exists(gate):
+            time.sleep(0.01)
+        held.add(attempt)
+    elif attempt not in held:
+        outcome = "not_owner"
+    else:
+        held.discard(attempt)
+    with out:
+        print(json.dumps({"id": asked["id"], "outcome": outcome}), flush=True)
+for line in sys.stdin:
+    threading.Thread(target=serve, args=(json.loads(line),), daemon=True).start()
+"""
+
+
+@pytest.mark.parametrize("granted", [True, False])
+def test_an_acquire_that_was_given_up_is_answered_before_its_release_is_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, granted: bool
+) -> None:
+    """Else the program knows no lock of the attempt, and keeps what it is granted a moment later:
+    with a package that renews by itself, for the rest of the run."""
+    (tmp_path / "program.py").write_text(CONCURRENT)
+    argv = json.dumps([sys.executable, "program.py"])
+    setup = client_setup(None, {"folder": str(tmp_path), "argv": argv})
+    hold = Grant(lock="db", attempt=1, token=1, ttl_ns=SECOND, granted_at_ns=0)
+    if not granted:
+        monkeypatch.setattr("holdfast.clusters.systems.program.client.ANSWER_NS", SECOND // 5)
+
+    async def work() -> tuple[Answer, Answer]:
+        client = ProgramClient(setup)
+        await client.open()
+        try:
+            asking = asyncio.ensure_future(
+                client.acquire("db", attempt=1, ttl_ns=SECOND, wait_ns=0, mode=Mode.EXCLUSIVE)
+            )
+            await asyncio.sleep(0)
+            asking.cancel()
+            releasing = asyncio.ensure_future(client.release(hold))
+            if granted:
+                # Long enough for an answer that comes too early.
+                assert not (await asyncio.wait({releasing}, timeout=0.5))[0]
+                (tmp_path / "gate").touch()
+            return await releasing, await client.release(hold)
+        finally:
+            await client.close()
+
+    first, second = asyncio.run(work())
+    if granted:
+        assert (first.outcome, second.outcome) == (Status.OK, Status.NOT_OWNER)
+    else:
+        assert first.outcome is second.outcome is Status.INFO
+        assert "may be granted later" in first.error
+
+
 # What a program does that catches everything: the reason is on its stderr only.
 CATCHES = """
 import json

@@ -37,6 +37,8 @@ STDERR_S = 0.1
 LINE_BYTES = 1 << 20
 UNSAID = "the client program answered info without an error"
 LATE = "no response from the client program in time"
+UNANSWERED = "the acquire of this attempt is not answered yet: it may be granted later"
+ACQUIRES = ("acquire", "try")
 SENDERS = ("worker", "program")
 """Which process sends requests to the protected resource: Holdfast's, or the program itself."""
 DIES_WITH_WORKER = ("setpriv", "--pdeathsig", "KILL", "--")
@@ -53,7 +55,10 @@ class ProgramClient:
         self._setup = setup
         self._ids = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Said]] = {}
-        self._late: set[int] = set()
+        self._late: dict[int, asyncio.Event] = {}
+        """requests that were given up, and what is set when their response comes"""
+        self._acquires: dict[int, tuple[int, float]] = {}
+        """attempt -> id of its acquire, and when its response is late, in s of the loop"""
         self._attempts: set[int] = set()
         self._said: deque[str] = deque(maxlen=3)
         self._error = ""
@@ -137,8 +142,23 @@ class ProgramClient:
         return await self._ask("renew", grant.lock, grant.attempt, wait_ns=0, ttl_ns=ttl_ns)
 
     async def release(self, grant: Grant) -> Answer:
-        """Release it."""
-        return await self._ask("release", grant.lock, grant.attempt, wait_ns=0, ttl_ns=0)
+        """Release it. An acquire that was given up is answered first: until then the program knows
+        no lock of this attempt, and would keep what it is granted later."""
+        answered = await self._acquire_answered(grant.attempt)
+        said = await self._ask("release", grant.lock, grant.attempt, wait_ns=0, ttl_ns=0)
+        if answered or said.outcome is Status.OK:
+            return said
+        return Answer(outcome=Status.INFO, error=UNANSWERED)
+
+    async def _acquire_answered(self, attempt: int) -> bool:
+        number, late_s = self._acquires.get(attempt, (0, 0.0))
+        if number not in self._late:
+            return True
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout_at(late_s):
+                await self._late[number].wait()
+                return True
+        return False
 
     async def close(self) -> None:
         """Close its input; a program that does not exit then is killed."""
@@ -163,12 +183,17 @@ class ProgramClient:
         terms: Mapping[str, Json] | None = None,
     ) -> Answer:
         number = next(self._ids)
+        if op in ACQUIRES:
+            late_s = asyncio.get_running_loop().time() + (max(wait_ns, 0) + ANSWER_NS) / SECOND
+            self._acquires[attempt] = number, late_s
         line = protocol.question(
             number, op, lock, attempt, wait_ns=wait_ns, lease_ns=ttl_ns, terms=terms
         )
         answer = await self._answer(number, line, wait_ns)
         if answer is None:
             return Answer(outcome=Status.INFO, error=LATE)
+        if op in ACQUIRES:
+            del self._acquires[attempt]
         said = protocol.answer(answer, 0)
         error = said.error or (await self._unsaid() if said.outcome is Status.INFO else "")
         return Answer(outcome=said.outcome, token=said.token, ttl_ns=ttl_ns, error=error)
@@ -220,7 +245,7 @@ class ProgramClient:
             return None
         finally:
             if self._waiting.pop(number, None) is not None:
-                self._late.add(number)
+                self._late[number] = asyncio.Event()
 
     async def _listen(self) -> None:
         assert self._process.stdout is not None
@@ -250,7 +275,7 @@ class ProgramClient:
             return
         number, answer = said
         if number in self._late:
-            self._late.discard(number)
+            self._late.pop(number).set()
             return
         waiting = self._waiting.pop(number, None)
         if waiting is None:
