@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LINK = re.compile(r"(\]\()((?:\.\./)+[\w./-]+)((?:#[\w-]+)?\))")
 BLOCK = re.compile(r"<pre\b.*?</pre>", re.DOTALL)
 OPTION = re.compile(r"(?<=[\s>])--[a-z][\w-]*")
+SEARCH = '<div class="md-search" data-md-component="search" role="dialog">'
 EXAMPLE_REPORT = "gallery/example-report.html"
 FROZEN_HOLDER: dict[str, Any] = {
     "nemesis": "pause:target=holder,every=6s,for=4s",
@@ -67,9 +68,11 @@ def on_page_markdown(markdown: str, page: Any, **rest: Any) -> str:
 
 
 def on_post_page(output: str, **rest: Any) -> str:
-    """Keeps each option of a command in one piece: a browser may break a line after its dashes."""
+    """Keeps each option of a command in one piece, since a browser may break a line after its
+    dashes, and names the dialog of the search, which the theme leaves without a name."""
+    named = output.replace(SEARCH, SEARCH.replace(">", ' aria-label="Search">'))
     return BLOCK.sub(
-        lambda block: OPTION.sub(r'<span class="option">\g<0></span>', block[0]), output
+        lambda block: OPTION.sub(r'<span class="option">\g<0></span>', block[0]), named
     )
 
 

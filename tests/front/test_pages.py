@@ -167,3 +167,27 @@ def test_the_search_works_from_disk_without_a_network(site: Path) -> None:
         first.wait_for(timeout=30_000)
         assert "token" in page.locator(".md-search-result__list").inner_text().lower()
         assert [url for url in asked if not url.startswith(("file:", "data:", "about:"))] == []
+
+
+UNNAMED = """() => [...document.querySelectorAll("[role=dialog], nav")].filter((one) =>
+  one.getAttribute("role") !== "none" && !one.ariaLabel && !one.hasAttribute("aria-labelledby"))
+  .map((one) => one.outerHTML.slice(0, 80))"""
+UNREACHED = """() => [...document.querySelectorAll(".md-typeset__scrollwrap, .heat-map")]
+  .filter((one) => (one.scrollWidth > one.clientWidth) !== (one.tabIndex === 0)).length"""
+
+
+@pytest.mark.browser
+def test_a_page_of_the_site_names_its_parts_and_its_wide_tables_are_reached_with_tab(
+    site: Path,
+) -> None:
+    with chromium() as browser:
+        page = browser.new_page()
+        for width, wide in ((390, True), (1400, False)):
+            page.set_viewport_size({"width": width, "height": 900})
+            page.goto((site / "systems.html").as_uri())
+            page.wait_for_selector(".md-typeset__scrollwrap", state="attached")
+            page.wait_for_function(f"({UNREACHED})() === 0", timeout=30_000)
+            assert (page.locator(".md-typeset__scrollwrap[tabindex]").count() > 0) is wide
+            page.wait_for_function(f"({UNNAMED})().length === 0", timeout=30_000)
+        link = page.locator(".md-typeset p a:not(.headerlink)").first
+        assert "underline" in link.evaluate("(one) => getComputedStyle(one).textDecorationLine")

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from holdfast.harness.core.operations import Op
 from tests.reports import rendered as html
-from tests.reports import specimens
+from tests.reports import specimens, test_coverage_table
 from tests.reports.browser import chromium
 from tests.reports.pieces import MANIFEST, MS, PLAN, at
 from tests.reports.recorded import STRINGS, recorded
@@ -48,11 +48,13 @@ def browser() -> Iterator[Browser]:
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A report with a timeline per specimen."""
     made = {}
-    for name in ("clean", "broken", "limit", "hostile"):
+    runs = {name: getattr(specimens, name)() for name in ("clean", "broken", "limit", "hostile")}
+    runs |= {"unknown": specimens.unknown(), "held": test_coverage_table.run()}
+    for name, run in runs.items():
         folder = tmp_path_factory.mktemp(name)
         history = recorded(strings=HOSTILE if name == "hostile" else STRINGS)
         plan = PLAN + ("# </pre><script>window.hit=1</script>\n" if name == "hostile" else "")
-        made[name] = html.write(folder, getattr(specimens, name)(), MANIFEST, plan, history)
+        made[name] = html.write(folder, run, MANIFEST, plan, history)
     return made
 
 
@@ -182,11 +184,19 @@ def test_lanes_without_an_event_are_folded_and_named(
     page.close()
 
 
-def test_the_proof_is_six_keys_away(browser: Browser, files: dict[str, Path]) -> None:
-    page = opened(browser, files["broken"])
+@pytest.mark.parametrize(
+    ("name", "proof"),
+    [("broken", "finding-1"), ("limit", "finding-1"), ("unknown", "asked"), ("held", "tried")],
+)
+def test_the_proof_is_at_most_six_keys_away(
+    browser: Browser, files: dict[str, Path], name: str, proof: str
+) -> None:
+    page = opened(browser, files[name])
     for key in ("Tab", "Tab", "Enter"):
         page.keyboard.press(key)
-    assert page.evaluate("document.activeElement.id") == "finding-1"
+    assert page.evaluate("document.activeElement.id") == proof
+    within = f"document.getElementById('{proof}').getBoundingClientRect().top < innerHeight"
+    assert page.evaluate(within)
     page.close()
 
 
