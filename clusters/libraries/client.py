@@ -33,6 +33,7 @@ from holdfast.harness.core.ports import ClientSetup
 
 Meaning = Sequence[tuple[type[BaseException], Status | Callable[[BaseException], Status]]]
 NO_RENEW = Answer(outcome=Status.FAIL, error="this library has no renewal")
+UNSURE = "the acquire of this attempt has no certain outcome, so the library cannot know"
 NEVER_GRANTED = Answer(outcome=Status.NOT_OWNER, error="no lock object for this attempt")
 
 
@@ -49,6 +50,8 @@ class _Subject:
         self.most_permits: int = getattr(self._made, "most_permits", 0)
         self._subject: Any = None
         self._locks: dict[int, LibraryLock] = {}
+        self._unsure: set[int] = set()
+        """attempts whose acquire is under way, was cancelled, or ended without a certain outcome"""
         self._with = setup.options.get("way", "call") == "with"
         expire = setup.options.get("expire", "lease")
         self._expires = expire == "lease"
@@ -66,7 +69,13 @@ class _Subject:
         more = {key: named(terms)[key] for key in self._takes}
         made = self._subject.lock(lock, str(attempt), lease_s, _wait_s(wait_ns), **more)
         self._locks[attempt] = made
+        self._unsure.add(attempt)
         return made
+
+    def _acquired(self, attempt: int, answer: Answer) -> Answer:
+        if answer.outcome is not Status.INFO:
+            self._unsure.discard(attempt)
+        return answer
 
     def _granted(self, attempt: int, told: object, ttl_ns: int) -> Answer:
         if told is False or (told is None and not self._with):
@@ -82,11 +91,23 @@ class _Subject:
         outcome = means if isinstance(means, Status) else means(error)
         return Answer(outcome=outcome, error=f"{type(error).__name__}: {error}"[:300])
 
-    def _released(self, error: Exception) -> Answer:
+    def _released(self, attempt: int, result: object) -> Answer:
         """A library that fails to release may have done a part of it, or go on by itself: no error
-        of it proves that the release has no effect."""
-        answer = self._answer(error)
+        of it proves that the release has no effect. That it is not the owner it says of its own
+        note of a grant, which it does not have if its acquire was cut off: redis-py's `release`
+        then raises without asking the server, which may keep the lock for its lease.
+        """
+        if isinstance(result, Exception):
+            answer = self._answer(result)
+        else:
+            answer = Answer(outcome=Status.NOT_OWNER if result is False else Status.OK)
+        if answer.outcome is Status.NOT_OWNER:
+            return self._not_ours(attempt, answer)
         return replace(answer, outcome=Status.INFO) if answer.outcome is Status.FAIL else answer
+
+    def _not_ours(self, attempt: int, answer: Answer = NEVER_GRANTED) -> Answer:
+        """What the library's "not the owner" means."""
+        return Answer(outcome=Status.INFO, error=UNSURE) if attempt in self._unsure else answer
 
     def _renewed(self, told: object, ttl_ns: int) -> Answer:
         outcome = Status.NOT_OWNER if told is False else Status.OK
@@ -115,11 +136,12 @@ class Blocking(_Subject):
             made = self._lock(lock, attempt, ttl_ns, wait_ns, terms)
             if self._with:
                 made.__enter__()
-                return self._granted(attempt, True, ttl_ns)
-            told = self._subject.acquire(made, _wait_s(wait_ns))
+                granted: object = True
+            else:
+                granted = self._subject.acquire(made, _wait_s(wait_ns))
         except Exception as error:
-            return self._answer(error)
-        return self._granted(attempt, told, ttl_ns)
+            return self._acquired(attempt, self._answer(error))
+        return self._acquired(attempt, self._granted(attempt, granted, ttl_ns))
 
     def renew(self, grant: Grant, *, ttl_ns: int) -> Answer:
         if self._renews_itself or not hasattr(self._subject, "renew"):
@@ -133,15 +155,15 @@ class Blocking(_Subject):
     def release(self, grant: Grant) -> Answer:
         held = self._locks.pop(grant.attempt, None)
         if held is None:
-            return NEVER_GRANTED
+            return self._not_ours(grant.attempt)
         try:
             if self._with:
                 held.__exit__(None, None, None)
                 return Answer(outcome=Status.OK)
-            told = self._subject.release(held)
+            kept = self._subject.release(held)
         except Exception as error:
-            return self._released(error)
-        return Answer(outcome=Status.NOT_OWNER if told is False else Status.OK)
+            return self._released(grant.attempt, error)
+        return self._released(grant.attempt, kept)
 
     def close(self) -> None:
         if hasattr(self._subject, "close"):
@@ -172,11 +194,12 @@ class Asyncio(_Subject):
             made = self._lock(lock, attempt, ttl_ns, wait_ns, terms)
             if self._with:
                 await made.__aenter__()
-                return self._granted(attempt, True, ttl_ns)
-            told = await self._subject.acquire(made, _wait_s(wait_ns))
+                granted: object = True
+            else:
+                granted = await self._subject.acquire(made, _wait_s(wait_ns))
         except Exception as error:
-            return self._answer(error)
-        return self._granted(attempt, told, ttl_ns)
+            return self._acquired(attempt, self._answer(error))
+        return self._acquired(attempt, self._granted(attempt, granted, ttl_ns))
 
     async def renew(self, grant: Grant, *, ttl_ns: int) -> Answer:
         if self._renews_itself or not hasattr(self._subject, "renew"):
@@ -191,18 +214,18 @@ class Asyncio(_Subject):
         """The lock object is kept if this is cancelled, so that the release can be retried."""
         held = self._locks.get(grant.attempt)
         if held is None:
-            return NEVER_GRANTED
+            return self._not_ours(grant.attempt)
         leave: Callable[[], Awaitable[object]] = (
             partial(held.__aexit__, None, None, None)
             if self._with
             else partial(self._subject.release, held)
         )
         try:
-            told = await leave()
+            left = await leave()
         except Exception as error:
-            return self._released(error)
+            return self._released(grant.attempt, error)
         self._locks.pop(grant.attempt, None)
-        return Answer(outcome=Status.NOT_OWNER if told is False else Status.OK)
+        return self._released(grant.attempt, self._with or left)
 
     async def close(self) -> None:
         if hasattr(self._subject, "close"):

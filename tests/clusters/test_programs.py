@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from holdfast.harness.core.verdict import PROPERTIES
 from holdfast.harness.plans.plan import Plan
 from holdfast.planning.prepare import complete
 from holdfast.planning.resolve import resolve
+from tests import needs
 
 REDLOCK = PROGRAMS["redlock", "npm:redlock"]
 
@@ -265,3 +267,40 @@ def test_a_machine_without_go_is_told_what_to_install(
     assert made.problem() == "go missing: install Debian's package golang-go"
     with pytest.raises(UsageError, match="golang-etcd-server-dev: go missing: install Debian's"):
         made.install(lambda line: None)
+
+
+UNSURE = """
+import {{ serve }} from "{protocol}";
+serve(() => ({{
+  acquire: (request) => {{
+    if (request.attempt === 2) throw new Error("the connection was closed");
+    return request.attempt === 1 ? null : {{}};
+  }},
+  release: () => true,
+}}));
+"""
+
+
+def test_a_package_knows_nothing_of_a_lock_whose_acquire_raised(tmp_path: Path) -> None:
+    """The servers may have granted it: "not the owner" would be a claim without a reason."""
+    node = needs.binary("node")
+    program = tmp_path / "program.mjs"
+    protocol = (FOLDER / "node" / "protocol.mjs").resolve()
+    program.write_text(UNSURE.format(protocol=protocol.as_uri()))
+    asked = [
+        {"id": 3 * attempt + n, "op": op, "attempt": attempt, "lock": "db"}
+        for attempt in (1, 2, 3)
+        for n, op in enumerate(("acquire", "release"))
+    ]
+    ended = subprocess.run(
+        [node, str(program), str(tmp_path), "some", "127.0.0.1:1", "1000"],
+        input="".join(f"{json.dumps(line)}\n" for line in asked),
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
+    answers = {line["id"]: line["outcome"] for line in map(json.loads, ended.stdout.splitlines())}
+    assert [answers[line["id"]] for line in asked] == [
+        *("fail", "not_owner"), *("info", "info"), *("ok", "ok"),
+    ]  # fmt: skip

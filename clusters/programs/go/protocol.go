@@ -83,6 +83,7 @@ type server struct {
 	library locks
 	mutex   sync.Mutex
 	holds   map[int64]hold
+	unsure  map[int64]bool
 	// The end of the last request of each attempt that has any.
 	last map[int64]chan struct{}
 }
@@ -131,7 +132,7 @@ func (asked request) lost(reason string) {
 
 // serve answers requests until the end of input.
 func serve(library locks) {
-	running := server{library: library, holds: map[int64]hold{}, last: map[int64]chan struct{}{}}
+	running := server{library: library, holds: map[int64]hold{}, unsure: map[int64]bool{}, last: map[int64]chan struct{}{}}
 	input := bufio.NewScanner(os.Stdin)
 	input.Buffer(nil, requestBytes)
 	for input.Scan() {
@@ -192,6 +193,10 @@ func (running *server) call(asked request, said *response) (hold, error) {
 		granted, err := running.library.acquire(asked)
 		if errors.As(err, &notGranted{}) || err == nil && granted == nil {
 			said.Outcome = "fail"
+		} else if err != nil {
+			running.mutex.Lock()
+			running.unsure[asked.Attempt] = true
+			running.mutex.Unlock()
 		}
 		if err != nil || granted == nil {
 			return nil, err
@@ -203,6 +208,9 @@ func (running *server) call(asked request, said *response) (hold, error) {
 		return granted, nil
 	case "renew", "release":
 		held := running.held(asked)
+		if held == nil && running.mayHold(asked) {
+			return nil, errors.New("no lock of this attempt, whose acquire has no certain outcome")
+		}
 		if held == nil {
 			said.Outcome = "not_owner"
 			return nil, nil
@@ -222,6 +230,13 @@ func (running *server) call(asked request, said *response) (hold, error) {
 		return nil, nil
 	}
 	return nil, errors.New("unknown op " + asked.Op)
+}
+
+// mayHold says whether the acquire of an attempt returned an error: the servers may have granted it.
+func (running *server) mayHold(asked request) bool {
+	running.mutex.Lock()
+	defer running.mutex.Unlock()
+	return running.unsure[asked.Attempt]
 }
 
 // held returns the hold of an attempt, and forgets it if the request is its release.

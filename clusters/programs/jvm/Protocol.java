@@ -9,6 +9,7 @@ import java.net.InetSocketAddress;
 import java.net.Socket;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -58,6 +59,8 @@ final class Protocol {
     private static final int RESOURCE_MS = 2000;
     private final Locks locks;
     private final Map<Long, Object> handles = new ConcurrentHashMap<>();
+    /** Attempts whose acquire raised an error, and may have been granted by the servers. */
+    private final Set<Long> unsure = ConcurrentHashMap.newKeySet();
     private final Map<Long, ExecutorService> threads = new ConcurrentHashMap<>();
     private final Map<String, ExecutorService> reentrant = new ConcurrentHashMap<>();
 
@@ -104,6 +107,9 @@ final class Protocol {
             said.put("outcome", outcome(request, attempt, said));
         } catch (Exception error) {
             said.put("outcome", "info").put("error", error.toString());
+            if (acquires(request)) {
+                unsure.add(attempt);
+            }
         }
         write(said);
         boolean over = !handles.containsKey(attempt);
@@ -144,7 +150,7 @@ final class Protocol {
         if (op.equals("send")) {
             return sent(request, said);
         }
-        if (op.equals("acquire") || op.equals("try")) {
+        if (acquires(request)) {
             Object handle = locks.acquire(Request.of(request));
             if (handle == null) {
                 return "fail";
@@ -157,6 +163,10 @@ final class Protocol {
             return "ok";
         }
         Object handle = handles.get(attempt);
+        if (handle == null && unsure.contains(attempt)) {
+            said.put("error", "no lock of this attempt, whose acquire has no certain outcome");
+            return "info";
+        }
         if (handle == null) {
             return "not_owner";
         }
@@ -166,6 +176,11 @@ final class Protocol {
         }
         handles.remove(attempt);
         return locks.release(handle) ? "ok" : "not_owner";
+    }
+
+    private static boolean acquires(JsonNode request) {
+        String op = request.get("op").asText();
+        return op.equals("acquire") || op.equals("try");
     }
 
     private static synchronized void write(ObjectNode said) {

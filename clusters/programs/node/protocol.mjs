@@ -19,6 +19,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 
 const [folder, name, addresses, , ...words] = process.argv.slice(2);
+const ACQUIRES = ["acquire", "try"];
 const load = createRequire(join(folder, "node_modules", "of-the-program.js"));
 
 // The name of the package under test.
@@ -45,8 +46,19 @@ export function serve(make) {
   const options = Object.fromEntries(words.map((word) => word.split(/=(.*)/s)));
   const handlers = make(addresses.split(","), options);
   const handles = new Map();
+  const unsure = new Set();
+  const acquiring = new Map();
   const input = createInterface({ input: process.stdin });
-  input.on("line", (line) => answer(handlers, handles, JSON.parse(line)));
+  // A request starts when the acquire of its attempt has ended, if that was cancelled meanwhile.
+  input.on("line", async (line) => {
+    const request = JSON.parse(line);
+    const { attempt } = request;
+    if (!ACQUIRES.includes(request.op)) await acquiring.get(attempt);
+    const ended = answer(handlers, handles, unsure, request);
+    if (!ACQUIRES.includes(request.op)) return;
+    acquiring.set(attempt, ended);
+    ended.then(() => acquiring.delete(attempt));
+  });
   input.on("close", async () => {
     const overdue = setTimeout(() => process.exit(0), 1000);
     await Promise.resolve(handlers.close?.()).catch(() => {});
@@ -55,20 +67,22 @@ export function serve(make) {
   });
 }
 
-async function answer(handlers, handles, request) {
+// unsure: attempts whose acquire raised, and may have been granted by the servers all the same.
+async function answer(handlers, handles, unsure, request) {
   let said;
   try {
-    said = await executed(handlers, handles, request);
+    said = await executed(handlers, handles, unsure, request);
   } catch (error) {
     const outcome = (await handlers.outcome?.(error, request)) ?? "info";
+    if (outcome === "info" && ACQUIRES.includes(request.op)) unsure.add(request.attempt);
     said = { outcome, error: `${error.name}: ${error.message}`.slice(0, 300) };
   }
   write({ id: request.id, ...said });
 }
 
-async function executed(handlers, handles, request) {
+async function executed(handlers, handles, unsure, request) {
   const { op, attempt } = request;
-  if (op === "acquire" || op === "try") {
+  if (ACQUIRES.includes(op)) {
     const handle = await handlers.acquire(request);
     if (handle === null) return { outcome: "fail" };
     handles.set(attempt, handle);
@@ -79,7 +93,11 @@ async function executed(handlers, handles, request) {
     return { outcome: "fail", error: "the package has no renewal of this kind" };
   }
   const handle = handles.get(attempt);
-  if (handle === undefined) return { outcome: "not_owner", error: "no lock of this attempt" };
+  if (handle === undefined) {
+    const error = "no lock of this attempt";
+    if (!unsure.has(attempt)) return { outcome: "not_owner", error };
+    return { outcome: "info", error: `${error}, whose acquire has no certain outcome` };
+  }
   if (op === "release") handles.delete(attempt);
   const kept = await handlers[op](handle, request);
   return { outcome: kept === false ? "not_owner" : "ok" };
