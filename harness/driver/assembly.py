@@ -13,7 +13,6 @@ from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import HoldfastError
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import (
-    EndsWithClient,
     Fabric,
     Hosting,
     Nemesis,
@@ -24,6 +23,13 @@ from holdfast.harness.driver.runtime import Runtime
 from holdfast.harness.driver.schedule import Schedule
 from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.runs.directory import RunDir
+
+
+@runtime_checkable
+class EndsWithClient(Protocol):
+    """A System whose run ends with the first client that exits: its program is then broken."""
+
+    ends_with_client: bool
 
 
 @runtime_checkable

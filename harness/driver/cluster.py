@@ -21,9 +21,9 @@ from holdfast.harness.core.ports import (
     Distant,
     Exits,
     Fabric,
-    Forwarding,
     Hosting,
     Leader,
+    NamesServers,
     Node,
     OnService,
     Place,
@@ -59,6 +59,24 @@ class Running:
     generation: int
     writer: str
     name: str
+
+
+@runtime_checkable
+class Forwarding(Protocol):
+    """A backend whose nodes share a network: the fault agent forwards every link."""
+
+    def proxy_links(self, ports: Sequence[int]) -> Sequence[Mapping[str, str | list[int]]]:
+        """The links to forward, as the request `proxy` takes them, to these ports of the nodes."""
+        ...
+
+
+@runtime_checkable
+class TestsHealth(Protocol):
+    """A backend that can run the health test of a server's image."""
+
+    async def healthy(self, node: str) -> bool:
+        """Whether the test of what runs on a node succeeds now; true without one."""
+        ...
 
 
 @runtime_checkable
@@ -102,6 +120,7 @@ class Cluster:
     _distant: Distant | None = field(init=False)
     _hosting: Hosting | None = field(init=False)
     _exits: Exits | None = field(init=False)
+    _tests_health: TestsHealth | None = field(init=False)
 
     def __post_init__(self) -> None:
         # The abilities of the backend, looked up once: isinstance of a Protocol costs 10 us.
@@ -109,6 +128,7 @@ class Cluster:
         self._distant = backend if isinstance(backend, Distant) else None
         self._hosting = backend if isinstance(backend, Hosting) else None
         self._exits = backend if isinstance(backend, Exits) else None
+        self._tests_health = backend if isinstance(backend, TestsHealth) else None
 
     def named(self, role: str) -> list[Node]:
         return [node for node in self.nodes if node.role == role]
@@ -116,7 +136,7 @@ class Cluster:
     async def open(self) -> None:
         """Make the nodes, then start servers, resource and clients; wait until all are ready."""
         wanted = [
-            *(Node(name=f"n{n}", role="server") for n in range(1, self.plan.nodes + 1)),
+            *(self._server(f"n{n}") for n in range(1, self.plan.nodes + 1)),
             Node(name="resource", role="resource"),
             *(Node(name=f"c{n}", role="client") for n in range(1, self._workers() + 1)),
             Node(name="probe", role="probe"),
@@ -142,6 +162,11 @@ class Cluster:
                 )
             await asyncio.gather(*(self.start(name) for name in rest[at : at + STARTS_AT_ONCE]))
 
+    def _server(self, name: str) -> Node:
+        system = self.system
+        named = system.server_names.get(name, ()) if isinstance(system, NamesServers) else ()
+        return Node(name=name, role="server", aliases=named)
+
     async def _forward(self) -> None:
         """On a backend without networks, routes every directed link through the agent."""
         if isinstance(self.backend, Forwarding):
@@ -165,15 +190,20 @@ class Cluster:
             await self.agent.ask("disk", node=node.name, path=path, bytes=self.options.disk_bytes)
 
     async def _start_servers(self) -> None:
-        """All at once, or each when its predecessor is ready."""
-        servers = self.named("server")
+        """All at once, or in waves, each of which may have to wait for some nodes."""
+        servers = {node.name: node for node in self.named("server")}
+        for ready, starts in self._waves(list(servers)):
+            await self._wait_for([servers[name] for name in ready])
+            await asyncio.gather(*map(self.start, starts))
+        await self._wait_for(list(servers.values()))
+
+    def _waves(self, servers: Sequence[str]) -> Sequence[tuple[Sequence[str], Sequence[str]]]:
+        """The nodes that must be ready, and those that start then, in their order."""
+        if isinstance(self.system, NamesServers):
+            return self.system.waves
         if isinstance(self.system, StartsInTurn) and self.system.in_turn:
-            for node in servers:
-                await self.start(node.name)
-                await self._wait_for([node])
-            return
-        await asyncio.gather(*(self.start(node.name) for node in servers))
-        await self._wait_for(servers)
+            return [(servers[:n], [name]) for n, name in enumerate(servers)]
+        return [((), servers)]
 
     async def _wait_for(self, servers: Sequence[Node]) -> None:
         options = self.options.system
@@ -185,6 +215,8 @@ class Cluster:
             if not self.alive(node.name):
                 await self.require_service()
                 raise EnvironmentFailed(self.exit_message(node.name))
+            if self._tests_health is not None and not await self._tests_health.healthy(node.name):
+                return False
             return await self.system.ready(node, options)
 
         for node in servers:

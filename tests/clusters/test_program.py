@@ -19,7 +19,7 @@ from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import Answer, Grant, Mode, Status
-from holdfast.harness.core.ports import Image, Node, Place, System
+from holdfast.harness.core.ports import Image, Mount, Node, Place, System
 from holdfast.harness.plans.plan import Plan
 from holdfast.planning.prepare import complete
 from tests.clusters.client_setup import client_setup
@@ -103,8 +103,9 @@ def test_an_image_is_given_words_and_a_folder_of_its_own_and_none_of_ours(tmp_pa
     assert command.argv == (
         *("server", "--data", "/kept", "--peers", "n1=10.0.0.1,n3=10.0.0.3", "10.0.0.2"),
     )
-    assert command.image == Image(name="my-lock:1", data=place.run_dir / "data/n2", at="/kept")
-    assert command.env == {"ME": "n2"} and command.image.data.is_dir()
+    kept = Mount(source=place.run_dir / "data/n2", at="/kept", writable=True)
+    assert command.image == Image(name="my-lock:1", mounts=(kept,))
+    assert command.env == {"ME": "n2"} and command.image.mounts[0].source.is_dir()
 
 
 def test_an_image_alone_starts_with_its_own_words_and_keeps_under_our_path(tmp_path: Path) -> None:
@@ -113,7 +114,7 @@ def test_an_image_alone_starts_with_its_own_words_and_keeps_under_our_path(tmp_p
     place = Place(run_id="r", run_dir=tmp_path, shared=(), label="r")
     command = system.command(node, [node], place, {})
     assert system.nodes == 1 and command.argv == ()
-    assert command.image is not None and command.image.at == str(tmp_path / "data/n1")
+    assert command.image is not None and command.image.mounts[0].at == str(tmp_path / "data/n1")
 
 
 @pytest.mark.parametrize(

@@ -246,3 +246,31 @@ def test_fifty_are_effective_and_fifty_are_not(agent: AgentProcess, tmp_path: Pa
             assert agent.do("heal", fault=f"s{n}")["effective"] is False
             assert "no live process" in agent.error("memory-limit", fault=f"g{n}", nodes=["n1"])
     assert not groups(agent)
+
+
+def test_the_counts_of_a_group_that_its_manager_removed_are_the_last_ones(tmp_path: Path) -> None:
+    """As of a container whose one process is killed: its groups go with it."""
+    of = Version(
+        root=tmp_path, number=2, limit="memory.max", usage="memory.current",
+        refused=("memory.events", "max"), killed=("memory.events", "oom_kill"),
+    )  # fmt: skip
+    group = Group("r", of)
+    group.path = tmp_path / "group"
+    group.path.mkdir()
+    (group.path / "memory.events").write_text("max 3\noom_kill 1\n")
+    assert group.counts() == Counts(refused=3, killed=1)
+    (group.path / "memory.events").unlink()
+    group.path.rmdir()
+    assert group.counts() == Counts(refused=3, killed=1)
+    group.close()
+
+
+def test_a_group_of_version_1_is_beside_that_of_its_process(tmp_path: Path) -> None:
+    root, container = tmp_path, tmp_path / "docker" / "c"
+    container.mkdir(parents=True)
+    of = Version(
+        root=root, number=1, limit="memory.limit_in_bytes", usage="memory.usage_in_bytes",
+        refused=("memory.failcnt", ""), killed=("memory.oom_control", "oom_kill"),
+    )  # fmt: skip
+    assert memory_groups._parent(container, of) == root / "docker"
+    assert memory_groups._parent(root, of) == root

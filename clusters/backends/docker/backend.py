@@ -68,7 +68,7 @@ def precheck() -> str | None:
 
 
 class DockerBackend:
-    """`Backend`, `Namespaces` and `Vantage` over containers of this host's engine."""
+    """`Backend`, `Namespaces`, `Vantage` and `TestsHealth` over this host's engine."""
 
     def __init__(self, place: Place, image: str = "") -> None:
         self._place = place
@@ -80,6 +80,8 @@ class DockerBackend:
         self._lock = -1
         self._nodes: list[Node] = []
         self._pids: dict[str, int] = {}
+        self._health: dict[str, Sequence[str]] = {}
+        """node -> the health test of what runs on it"""
 
     async def open(self, nodes: Sequence[Node]) -> Sequence[Node]:
         """Starts one container per node, all on a separate network, which the driver reaches too.
@@ -136,6 +138,7 @@ class DockerBackend:
         where = f"docker: {node}: {image.name}"
         command.log.parent.mkdir(parents=True, exist_ok=True)
         host = f"{self._place.label}-{node}"
+        self._health[node] = image.health
         begin = partial(user_images.start, where=where)
         pid, hearing = await self._call(begin, self._engine, host, command, self._labels)
         if not await processes.became(pid, user_images.ENTERING, where=where):
@@ -143,6 +146,12 @@ class DockerBackend:
             last = processes.last_output(command.log)
             raise EnvironmentFailed(f"{where} exited at its start: {last}")
         return pid
+
+    async def healthy(self, node: str) -> bool:
+        """Whether the health test of the image on a node succeeds; true without one."""
+        test = self._health.get(node, ())
+        host = f"{self._place.label}-{node}"
+        return not test or await self._call(user_images.passes, self._engine, host, test)
 
     def agent_argv(self) -> Sequence[str]:
         """The fault agent: a child of a root driver, else a container that acts on the host."""
@@ -253,13 +262,16 @@ class DockerBackend:
             self._image,
             ["flock", "--shared", str(place.run_dir / LOCK), "true"],
             name=f"{place.label}-{node.name}",
-            hostname=node.name,
+            hostname=node.aliases[0] if node.aliases else node.name,
             user=f"{os.getuid()}:{os.getgid()}",
             labels=self._labels,
             networking_config=api.create_networking_config({place.label: address}),
             host_config=api.create_host_config(
                 network_mode=place.label,
                 binds=read_only | run_dir,
+                extra_hosts={
+                    name: other.address for other in self._nodes for name in other.aliases
+                },
                 tmpfs=OPEN_HOME,
                 cap_drop=["ALL"],
                 security_opt=["no-new-privileges"],

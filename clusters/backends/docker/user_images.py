@@ -9,20 +9,21 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.clusters.backends import processes
 from holdfast.clusters.backends.docker.engine import END_S, Engine
 from holdfast.harness.core.errors import EnvironmentFailed
-from holdfast.harness.core.ports import Command, Image
+from holdfast.harness.core.ports import Build, Command, Image
 
 if TYPE_CHECKING:
     import docker
 
 ENTERING = (b"runc", b"/proc/self/exe")
 HEARD_S = 5
+NOT_RUNNING = 409
 
 
 def start(
@@ -52,6 +53,39 @@ def start(
     return pid, hearing
 
 
+def passes(engine: Engine, host: str, test: Sequence[str]) -> bool:
+    """Whether the words of a test succeed in the image's container beside `host`; false if it does
+    not run."""
+    from docker.errors import APIError
+
+    api = engine.api
+    try:
+        made = api.exec_create(f"{host}-server", list(test))
+        api.exec_start(made["Id"])
+    except APIError as error:
+        if error.status_code == NOT_RUNNING:
+            return False
+        raise
+    return bool(api.exec_inspect(made["Id"])["ExitCode"] == 0)
+
+
+def _build(api: docker.APIClient, name: str, build: Build) -> None:
+    """Builds an image, as far as the engine has not built the same before."""
+    steps = api.build(
+        path=str(build.folder),
+        dockerfile=build.dockerfile,
+        buildargs=dict(build.args),
+        target=build.stage,
+        tag=name,
+        rm=True,
+        forcerm=True,
+        decode=True,
+    )
+    for step in steps:
+        if "error" in step:
+            raise EnvironmentFailed(f"docker: image {name} of {build.folder}: {step['error']}")
+
+
 def _make(
     api: docker.APIClient,
     name: str,
@@ -60,24 +94,35 @@ def _make(
     image: Image,
     labels: Mapping[str, str],
 ) -> None:
+    if image.build is not None:
+        _build(api, image.name, image.build)
     if not api.images(image.name):
         raise EnvironmentFailed(
-            f"docker: missing image {image.name}; build it: docker build -t {image.name} ."
+            f"docker: missing image {image.name}; build it: docker build -t {image.name} ., or"
+            f" fetch it: docker pull {image.name}"
         )
+    # A process of another user needs root to be stopped, and its files to be removed.
+    own = image.own_rights and os.geteuid() == 0
+    confined = {"cap_drop": ["ALL"], "security_opt": ["no-new-privileges"]}
     api.create_container(
         image.name,
         list(command.argv) or None,
         name=name,
-        user=f"{os.getuid()}:{os.getgid()}",
+        entrypoint=None if image.entrypoint is None else list(image.entrypoint),
+        user=(image.user or None) if own else f"{os.getuid()}:{os.getgid()}",
+        working_dir=image.folder or None,
         environment=dict(command.env),
         labels=dict(labels),
         host_config=api.create_host_config(
             network_mode=f"container:{host}",
             pid_mode=f"container:{host}",
-            binds={str(image.data): {"bind": image.at, "mode": "rw"}},
-            cap_drop=["ALL"],
-            security_opt=["no-new-privileges"],
+            binds={
+                str(mount.source): {"bind": mount.at, "mode": "rw" if mount.writable else "ro"}
+                for mount in image.mounts
+            },
+            tmpfs=dict.fromkeys(image.tmpfs, "") or None,
             log_config={"Type": "none", "Config": {}},
+            **({} if own else confined),
         ),
     )
 

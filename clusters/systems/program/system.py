@@ -22,7 +22,7 @@ from holdfast.clusters.systems.program.table import has_servers, problems, serve
 from holdfast.clusters.systems.user_class.system import CHOICES, IN_TURN, declared
 from holdfast.clusters.systems.user_class.terms import able
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.core.ports import Command, Image, Leader, Node, Place
+from holdfast.harness.core.ports import Command, Image, Leader, Mount, Node, Place
 from holdfast.harness.core.verdict import Promises
 from holdfast.harness.runs.directory import RunDir
 
@@ -57,7 +57,7 @@ class ProgramSystem:
             self._chosen(options),
             promises=self._table.get("promises"),
             proves=bool(self._table.get("proves", True)),
-            evidence=f"the client program {' '.join(self.argv(options))}",
+            evidence=self.evidence(options),
             listed=self.listed(),
             session_ms=int(self._table.get("session_ms", 0)),
         )
@@ -65,6 +65,10 @@ class ProgramSystem:
     def abilities(self, options: Mapping[str, str]) -> Sequence[str]:
         """Those that the table lists; the program gets their keys with each acquire."""
         return able(self.listed())
+
+    def evidence(self, options: Mapping[str, str]) -> str:
+        """What this lock is, for the sheet of its promises."""
+        return f"the client program {' '.join(self.argv(options))}"
 
     def listed(self) -> Sequence[str]:
         """What the table lists, as it lists it."""
@@ -124,7 +128,7 @@ class ProgramSystem:
         image = self._image(data)
         folder = None if image else RunDir(place.run_dir).program
         if image:
-            values |= {"data": image.at, "python": "python3"}
+            values |= {"data": image.mounts[0].at, "python": "python3"}
         argv, env = command_line.split(self._table.get("server", "")), self._table.get("env", {})
         return Command(
             argv=command_line.filled(argv, values, folder),
@@ -138,23 +142,24 @@ class ProgramSystem:
         """The table's image, with a data folder where the table puts it."""
         if "image" not in self._table:
             return None
-        return Image(name=self._table["image"], data=data, at=self._table.get("data", str(data)))
+        mount = Mount(source=data, at=self._table.get("data", str(data)), writable=True)
+        return Image(name=self._table["image"], mounts=(mount,))
 
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
         """Whether it responds to the table's check as expected, or listens if there is none."""
-        return await self._says(node, self._table.get("ready", {}))
+        return await self.responds(node, self._table.get("ready", {}))
 
     async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
         """The first server with the leader's response; the first one if the table has no check."""
         question = self._table.get("leader")
         if question is None:
             return Leader(servers[0].name) if servers else None
-        said = await asyncio.gather(*(self._says(node, question) for node in servers))
+        said = await asyncio.gather(*(self.responds(node, question) for node in servers))
         return next(
             (Leader(node.name) for node, yes in zip(servers, said, strict=True) if yes), None
         )
 
-    async def _says(self, node: Node, question: Mapping[str, Any]) -> bool:
+    async def responds(self, node: Node, question: Mapping[str, Any]) -> bool:
         """Whether a node responds to a check as expected."""
         port = question.get("port", self.ports[0])
         expect = question.get("expect", "").encode()

@@ -62,6 +62,10 @@ def _image(value: object) -> str:
     return "" if good else "expected the name of a docker image, as in my-lock:1"
 
 
+def _compose(value: object) -> str:
+    return "" if isinstance(value, str) and value else "expected a file, as in compose.yaml"
+
+
 def _data(value: object) -> str:
     good = isinstance(value, str) and re.fullmatch(r"(/[\w.-]+)+", value) and ".." not in value
     return "" if good else "expected a path inside the image, as in /var/lib/my-lock"
@@ -138,6 +142,7 @@ KEYS: Mapping[str, Callable[[object], str]] = {
     "client": _words(CLIENT_BLANKS),
     "server": _words(SERVER_BLANKS),
     "image": _image,
+    "compose": _compose,
     "data": _data,
     "env": _environment,
     "ports": _ports,
@@ -169,6 +174,8 @@ def problems(table: Mapping[str, Json]) -> list[str]:
     if "client" not in table:
         found.append("missing client: the command line of a program that speaks JSON lines")
     served = has_servers(table)
+    if "compose" in table:
+        return found + _beside_compose(table)
     if served and "ports" not in table:
         found.append("missing ports: the ports that the server listens on, as in ports = [7400]")
     needless = [name for name in ("env", "nodes", "ready", "leader") if name in table]
@@ -183,6 +190,18 @@ def problems(table: Mapping[str, Json]) -> list[str]:
         found.append(
             "data without image: without an image, {data} in server is a persistent folder"
         )
+    return found
+
+
+def _beside_compose(table: Mapping[str, Json]) -> list[str]:
+    """What is wrong with a table that names a compose file, beside its single keys."""
+    named = [key for key in ("server", "image", "data", "env", "nodes", "ready") if key in table]
+    wrong = wrong_session(table.get("session_ms"), table.get("bound"))
+    found = [f"session_ms: {wrong}"] if wrong and "session_ms" in table else []
+    if "start" in table:
+        found.append("start: depends_on of the services says who starts first")
+    if named:
+        found.append(f"{', '.join(named)}: the compose file describes the servers")
     return found
 
 

@@ -85,6 +85,7 @@ class Group:
         self.path = Path()
         self.home = Path()
         self._before: dict[Process, Path] = {}
+        self._last = Counts(refused=0, killed=0)
 
     def open(self, members: Iterable[Process], spare: int) -> int:
         """Moves processes into a new group with a limit of what is charged there and `spare` bytes
@@ -119,8 +120,13 @@ class Group:
         return [int(pid) for pid in (self.path / "cgroup.procs").read_text().split()]
 
     def counts(self) -> Counts:
-        """Its counters."""
-        return Counts(refused=self._count(*self._of.refused), killed=self._count(*self._of.killed))
+        """Its counters; the last ones if it is gone: a container's manager removes its groups when
+        its last process has ended."""
+        with suppress(FileNotFoundError):
+            self._last = Counts(
+                refused=self._count(*self._of.refused), killed=self._count(*self._of.killed)
+            )
+        return self._last
 
     def close(self) -> None:
         """Lifts the limit, puts every process back where it was, and removes the group. Errors:
@@ -160,10 +166,11 @@ def home_of(process: Process, of: Version) -> Path:
 
 
 def _parent(home: Path, of: Version) -> Path:
-    """Where the group is made: inside that of the process; with version 2, whose groups have either
-    processes or limited groups, beside it."""
+    """Where the group is made: beside that of the process, which a container's manager removes with
+    all that is in it when the process dies. With version 1 inside it where that is not permitted,
+    or if it is the first; with version 2 groups have either processes or limited groups."""
     if of.number == 1:
-        return home
+        return home.parent if home != of.root and os.access(home.parent, os.W_OK) else home
     for place in home.parents:
         if MEMORY in _words(place / "cgroup.subtree_control"):
             return place

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from typing import Protocol, runtime_checkable
 
 from holdfast import catalogue
 from holdfast.harness.core.fault_traits import CLASSES, Traits
-from holdfast.harness.core.ports import Suited
 from holdfast.harness.core.verdict import Promises
 
 RESOURCE = "protected resource"
+
+
+@runtime_checkable
+class Suited(Protocol):
+    """A System that belongs in front of one protected resource, unless the plan names another."""
+
+    resource: str
 
 
 def suited_to(system: object, promises: Promises) -> str:

@@ -20,6 +20,7 @@ from pathlib import Path
 from holdfast.catalogue import SYSTEMS, own_packages
 from holdfast.catalogue.rows import SystemRow
 from holdfast.clusters.libraries.lock_on_servers import OwnLock, lock_of
+from holdfast.clusters.systems.composed.system import ComposedSystem, described
 from holdfast.clusters.systems.program import command_line
 from holdfast.clusters.systems.program.system import ProgramSystem, checked
 from holdfast.clusters.systems.user_class.system import OwnSystem
@@ -35,6 +36,9 @@ from holdfast.harness.plans.plan import OWN, lock_and_servers, suggest
 MOST = 9
 CLASS = "holdfast.clusters.systems.user_class.system:"
 """Beginning of the entry of a lock class."""
+TABLE = "holdfast.clusters.systems.program.system:"
+COMPOSED = "holdfast.clusters.systems.composed.system:"
+"""Beginnings of the entry of a table, without and with a compose file."""
 ON_SERVERS = "holdfast.clusters.libraries.lock_on_servers:"
 """Beginning of the entry of a user's lock on the servers of a built-in system."""
 HASH_DIGITS = 8
@@ -202,7 +206,7 @@ def identity(system: str) -> str:
         return system
     if path.suffix == ".toml":
         # The same file may contain a plan: only the table describes the system, in any key order.
-        description = json.dumps(_table(path), sort_keys=True, default=str).encode()
+        description = _description(path)
     else:
         description = _source(path)
     return f"{declared_name(system)}@{hashlib.sha256(description).hexdigest()[:HASH_DIGITS]}"
@@ -247,12 +251,31 @@ def _described(path: Path) -> SystemRow:
     """The row of a `[system]` table; UsageError lists all its mistakes."""
     table = _table(path)
     nodes = checked(table, str(path)).nodes
-    return SystemRow(
-        entry=f"holdfast.clusters.systems.program.system:{json.dumps(table)}",
-        says="your own lock in any language",
-        nodes=nodes,
-        most=MOST if nodes else 0,
-    )
+    entry, says = f"{TABLE}{json.dumps(table)}", "your own lock in any language"
+    if "compose" in table:
+        whole = described(table, path.parent, str(path))
+        entry, says = f"{COMPOSED}{json.dumps(whole)}", "your own cluster, of a compose file"
+        nodes = ComposedSystem(whole).nodes
+    return SystemRow(entry=entry, says=says, nodes=nodes, most=MOST if nodes else 0)
+
+
+def _description(path: Path) -> bytes:
+    """What a `[system]` table describes, with its compose file and the files that this mounts: in
+    any order of keys, without the folder, which differs between machines."""
+    table = _table(path)
+    if "compose" not in table:
+        return json.dumps(table, sort_keys=True, default=str).encode()
+    whole = described(table, path.parent, str(path))
+    made = ComposedSystem(whole)
+    text = json.dumps({**whole, "base": ""}, sort_keys=True, default=str).encode()
+    mounted = [path.parent / name for name in sorted(made.mounted)]
+    files = [file for name in mounted for file in ([name] if name.is_file() else name.rglob("*"))]
+    return b"".join([text, *(file.read_bytes() for file in sorted(files) if file.is_file())])
+
+
+def _composed(path: Path) -> bool:
+    """Whether a file is a table that names a compose file."""
+    return path.suffix == ".toml" and "compose" in _table(path)
 
 
 def _base(system: str) -> Path:
@@ -306,4 +329,5 @@ def fingerprint(systems: Iterable[str]) -> str:
     found = hashlib.sha256()
     for path in sorted({path for name in systems if (path := file_of(name)) is not None}):
         found.update(_source(path) if path.suffix == ".py" else _bytes(path))
+        found.update(_description(path) if _composed(path) else b"")
     return found.hexdigest()[:16]

@@ -23,7 +23,8 @@ from holdfast.commands.options import Command
 from holdfast.conformance import client_conformance, system_trial
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.ports import FromNpm, Installs, Prechecked
+from holdfast.harness.core.ports import Installs, Prechecked
+from holdfast.planning.packages import FromNpm
 from holdfast.reports.text.formatting import count
 from holdfast.reports.text.layout import aligned, say, width
 

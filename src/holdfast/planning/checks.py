@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol, runtime_checkable
 
 from holdfast import catalogue
 from holdfast.catalogue import design_sheet, user_system
 from holdfast.catalogue.mutants import MUTANTS
 from holdfast.harness.core.fault_traits import NOT_SIMULATED
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.ports import ABILITIES, LimitsLeases
+from holdfast.harness.core.ports import ABILITIES
 from holdfast.harness.core.verdict import Promises
 from holdfast.harness.plans.plan import NAMES, Plan, suggest
+from holdfast.nemesis import server_names
 from holdfast.planning import capacity, offered_load, own_code
 from holdfast.planning.backends import usable_backend
 from holdfast.planning.resolve import (
@@ -23,7 +26,22 @@ from holdfast.planning.resolve import (
     workload_options,
 )
 
+
+@runtime_checkable
+class LimitsLeases(Protocol):
+    """A System whose service does not grant a lease of any length."""
+
+    def wrong_lease(self, lease_ns: int, options: Mapping[str, str]) -> str | None:
+        """Why it grants no lease of this length, and what to use; None if it does."""
+        ...
+
+
 Check = Callable[[Prepared], Sequence[str]]
+
+
+def aimed(found: Prepared) -> Prepared:
+    """The same, with the nodes of servers whose names its faults are aimed at; checks know nodes."""
+    return replace(found, plan=server_names.in_nodes(found.plan, found.system))
 
 
 def problems(found: Prepared) -> list[str]:
@@ -202,6 +220,7 @@ CHECKS: tuple[Check, ...] = (
     lambda found: nemeses_elsewhere(found.plan),
     lambda found: out_of_reach(found.plan),
     without_connections,
+    lambda found: server_names.problems(found.plan, found.system),
 )
 LAST: tuple[Check, ...] = (lambda found: own_code.problems(found.plan), unknown_asks)
 """They follow those of the features (PLAN_CHECKS of the catalogue)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import click
 
@@ -13,9 +13,27 @@ from holdfast.clusters.libraries import environments
 from holdfast.clusters.libraries.rows import LIBRARIES
 from holdfast.clusters.programs import npm
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.core.ports import FromNpm, FromPackages, Installs, Packaged, Releases
+from holdfast.harness.core.ports import FromPackages, Installs, Releases
 from holdfast.planning import operations
 from holdfast.planning.resolve import Prepared
+
+
+@runtime_checkable
+class Packaged(Protocol):
+    """A System whose client is an adapter of a library.
+
+    built    packages that are published as source only; adapter: the module of the adapter
+    """
+
+    built: Sequence[str]
+    adapter: str
+
+
+@runtime_checkable
+class FromNpm(Protocol):
+    """A System whose servers are pinned npm packages, fetched into one of the shared folders."""
+
+    npm: Sequence[str]
 
 
 class Fetched(NamedTuple):

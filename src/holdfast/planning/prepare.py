@@ -48,7 +48,8 @@ def complete(plan: Plan) -> Plan:
 def prepared(plan: Plan) -> Prepared:
     """The complete plan, resolved; UsageError lists its mistakes."""
     plan = server_disks.with_disks(plan)
-    found = resolve(plan)
+    found = checks.aimed(resolve(plan))
+    plan = found.plan
     problems = checks.problems(found)
     drawn: Sequence[Fault] = ()
     try:

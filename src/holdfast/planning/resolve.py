@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 from holdfast import catalogue
 from holdfast.catalogue import design_sheet, user_system
@@ -18,11 +19,18 @@ from holdfast.clusters.programs.system import entry as entry_of_program
 from holdfast.clusters.programs.system import is_program
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.ports import Able, Confined, Sized, System
+from holdfast.harness.core.ports import Able, Confined, System
 from holdfast.harness.core.verdict import Promises
 from holdfast.harness.plans.manifest import RecordedChecker
 from holdfast.harness.plans.plan import NAMES, Plan
 from holdfast.workloads.shape import DEFAULTS as WORKLOAD_OPTIONS
+
+
+@runtime_checkable
+class Sized(Protocol):
+    """A System whose number of servers follows from its options."""
+
+    def servers(self, options: Mapping[str, str]) -> int: ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -31,7 +31,9 @@ def problems(found: Prepared) -> list[str]:
         return []
     who = f"nemesis {needed[0]}" if needed else f"option {DISK}"
     if not backend.disks:
-        return [f"{who} needs a disk of its own for each server: use --backend local, as root"]
+        elsewhere = f"{plan.system} {found.confined_because()}, which have none"
+        hint = elsewhere if found.backends() else "use --backend local, as root"
+        return [f"{who} needs a disk of its own for each server: {hint}"]
     if not size.isdigit() or int(size) not in SIZES:
         return [f"invalid option {DISK}={size}: expected {SIZES[0]} to {SIZES[-1]}"]
     reason = load(backend.disks)()

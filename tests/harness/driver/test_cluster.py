@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from holdfast.harness.core.errors import EnvironmentFailed
-from holdfast.harness.core.ports import Command, Image, Leader, Node, Place
+from holdfast.harness.core.ports import Command, Image, Leader, Mount, Node, Place
 from holdfast.harness.driver import cluster as cluster_module
 from holdfast.harness.driver.cluster import Cluster
 from tests.harness.driver.machine import (
@@ -213,7 +213,7 @@ def test_the_servers_of_another_release_get_its_options(machine: Machine) -> Non
 
 
 def test_an_image_gets_the_marks_of_the_run_and_no_path_of_our_code(machine: Machine) -> None:
-    image = Image(name="redis", data=machine.folder, at="/data")
+    image = Image(name="redis", mounts=(Mount(source=machine.folder, at="/data", writable=True),))
     asyncio.run(cluster(machine, Service(image=image, env={"A": "1"}), Books()).open())
     assert machine.commands["n1"].env == {"HOLDFAST_RUN": "r", "A": "1"}
 

@@ -1,0 +1,1 @@
+"""Clusters that a user describes in a compose file."""
