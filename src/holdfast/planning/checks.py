@@ -40,7 +40,7 @@ Check = Callable[[Prepared], Sequence[str]]
 
 
 def aimed(found: Prepared) -> Prepared:
-    """The same, with the nodes of servers whose names its faults are aimed at; checks know nodes."""
+    """The same, with nodes in place of servers whose names its faults are aimed at."""
     return replace(found, plan=server_names.in_nodes(found.plan, found.system))
 
 
