@@ -127,8 +127,8 @@ class Table:
             # (number, row) as one integer: to sort the values is faster than their places.
             packed = np.sort(attempt_numbers(self.case)[1][rows] << 32 | rows)
             self.case.memo["by_attempt"] = packed & LOW_32, packed >> 32
-        found: tuple[Indices, Ints] = self.case.memo["by_attempt"]
-        return found
+        ordered: tuple[Indices, Ints] = self.case.memo["by_attempt"]
+        return ordered
 
     def places(self, some: Indices, entries: Indices) -> Ints:
         """For each of some entries its place among `entries`, -1 if it is not one of them."""
@@ -181,8 +181,8 @@ class Table:
                 key: np.sort(np.concatenate([by_key[k] for k in keys]))
                 for key, keys in groups.items()
             }
-        found: dict[int, Indices] = self.case.memo[name]
-        return found
+        entries_of: dict[int, Indices] = self.case.memo[name]
+        return entries_of
 
     def _by_key(self) -> Mapping[int, Indices]:
         if "entries" not in self.case.memo:
@@ -193,8 +193,8 @@ class Table:
             parts = np.split(order, first[1:]) if len(keys) else []
             asked = sorted(zip(keys.tolist(), parts, strict=True), key=lambda one: int(one[1][0]))
             self.case.memo["entries"] = dict(asked)
-        found: dict[int, Indices] = self.case.memo["entries"]
-        return found
+        entries_of: dict[int, Indices] = self.case.memo["entries"]
+        return entries_of
 
     def of_rows(self, rows: Indices) -> Ints:
         """The entry of the attempt of each of these rows, -1 if the history has none."""
@@ -203,8 +203,8 @@ class Table:
             entry = np.full(count, -1)
             entry[number[self.row]] = np.arange(len(self))
             self.case.memo["entry_of_row"] = entry[number]
-        found: Ints = self.case.memo["entry_of_row"]
-        return found[rows]
+        entries: Ints = self.case.memo["entry_of_row"]
+        return entries[rows]
 
     def of_id(self, ids: Any) -> Ints:
         """The entry of each of these attempts, -1 if the history has none."""
@@ -222,12 +222,12 @@ class Table:
 def table(case: Case) -> Table:
     """The attempts of a run as columns; memoised. O(n log n)."""
     if "table" not in case.memo:
-        found = Table(case)
+        built = Table(case)
         if len(case.history.rows) <= FEW or "attempts" in case.memo:
-            found.fill(range(len(found)), attempts(case))
+            built.fill(range(len(built)), attempts(case))
         else:
-            knotty = np.flatnonzero(~derive(found))
-            found.fill(knotty.tolist(), found.pick(knotty))
-        case.memo["table"] = found
+            knotty = np.flatnonzero(~derive(built))
+            built.fill(knotty.tolist(), built.pick(knotty))
+        case.memo["table"] = built
     known: Table = case.memo["table"]
     return known

@@ -41,11 +41,11 @@ from holdfast.harness.core.operations import Op, Status
 def fallen(case: Case) -> Mapping[int, Fallen]:
     """Per lock (last of an ancestor chain, as `Table.by_lock`) the assumptions that its rows
     contradict; locks that contradict none are left out. O(n log n)."""
-    found: dict[int, dict[str, Contradiction]] = {}
+    contradicted: dict[int, dict[str, Contradiction]] = {}
     for name in LOOKS:
         for key, contradiction in against(case, name).items():
-            found.setdefault(key, {})[name] = contradiction
-    return found
+            contradicted.setdefault(key, {})[name] = contradiction
+    return contradicted
 
 
 def against(case: Case, assumption: str) -> Mapping[int, Contradiction]:
@@ -55,13 +55,13 @@ def against(case: Case, assumption: str) -> Mapping[int, Contradiction]:
 
 def asked_and_contradicted(case: Case) -> Contradicted:
     """What the rows contradict of the assumptions that a checker has asked for so far."""
-    found: dict[str, dict[int, Contradiction]] = {}
+    contradicted: dict[str, dict[int, Contradiction]] = {}
     for name, by_lock in case.memo.get("against", {}).items():
-        found.setdefault(name, {}).update(by_lock)
-    for key, said in case.memo.get("answers", {}).items():
-        for name, contradiction in said.items():
-            found.setdefault(name, {})[key] = contradiction
-    return {name: by_lock for name, by_lock in found.items() if by_lock}
+        contradicted.setdefault(name, {}).update(by_lock)
+    for key, by_name in case.memo.get("answers", {}).items():
+        for name, contradiction in by_name.items():
+            contradicted.setdefault(name, {})[key] = contradiction
+    return {name: by_lock for name, by_lock in contradicted.items() if by_lock}
 
 
 def stands(case: Case, key: int, assumption: str) -> bool:
@@ -117,8 +117,8 @@ def _lasting(case: Case) -> Iterator[tuple[int, Contradiction]]:
     does not hold."""
     if case.promises.bound in ("none", "connection"):
         return
-    for key, found in overlaps(case).items():
-        for overlap in found:
+    for key, of_lock in overlaps(case).items():
+        for overlap in of_lock:
             if not overlap.proved:
                 why = "it was granted inside a lease"
                 rows = (overlap.older.row, overlap.newer.row)
@@ -200,11 +200,11 @@ def _longest(case: Case, ttl: Ints) -> Ints:
 def _of_answers(name: str) -> Look:
     def look(case: Case) -> Iterator[tuple[int, Contradiction]]:
 
-        said = {key: each[name] for key, each in answers(case).items() if name in each}
-        for line, entries in table(case).by_lock().items() if said else ():
+        contradiction_of = {key: each[name] for key, each in answers(case).items() if name in each}
+        for line, entries in table(case).by_lock().items() if contradiction_of else ():
             for key in np.unique(table(case).key[entries]).tolist():
-                if key in said:
-                    yield line, said[key]
+                if key in contradiction_of:
+                    yield line, contradiction_of[key]
 
     return look
 

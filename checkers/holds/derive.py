@@ -96,8 +96,8 @@ def attempts(case: Case) -> tuple[Attempt, ...]:
     """All attempts of a run in order of call. One pass, about 5 us per row, memoised."""
     if "attempts" not in case.memo:
         case.memo["attempts"] = _derive(case)
-    found: tuple[Attempt, ...] = case.memo["attempts"]
-    return found
+    every: tuple[Attempt, ...] = case.memo["attempts"]
+    return every
 
 
 def by_lock(case: Case) -> dict[int, tuple[Attempt, ...]]:
@@ -107,16 +107,16 @@ def by_lock(case: Case) -> dict[int, tuple[Attempt, ...]]:
         for attempt in attempts(case):
             groups[attempt.key].append(attempt)
         case.memo["by_lock"] = {key: tuple(group) for key, group in groups.items()}
-    found: dict[int, tuple[Attempt, ...]] = case.memo["by_lock"]
-    return found
+    attempts_of: dict[int, tuple[Attempt, ...]] = case.memo["by_lock"]
+    return attempts_of
 
 
 def by_id(case: Case) -> dict[int, Attempt]:
     """Attempts by their identity."""
     if "by_id" not in case.memo:
         case.memo["by_id"] = {attempt.id: attempt for attempt in attempts(case)}
-    found: dict[int, Attempt] = case.memo["by_id"]
-    return found
+    attempt_of: dict[int, Attempt] = case.memo["by_id"]
+    return attempt_of
 
 
 def conflict(a: Attempt, b: Attempt) -> bool:
@@ -221,9 +221,9 @@ def _end_of_claim(log: Log, row: int, releases: Sequence[int]) -> _End:
     for renewal in log.renewals.get(attempt, ()):
         if log.status[renewal] is Status.NOT_OWNER:
             ends.append(_End(log.ret[renewal], renewal, "lost"))
-    for told in log.told.get(attempt, ()):
-        why = "lost" if log.kind[told] == Op.LOST else "closed"
-        ends.append(_End(log.inv[told], told, why))
+    for notice in log.told.get(attempt, ()):
+        why = "lost" if log.kind[notice] == Op.LOST else "closed"
+        ends.append(_End(log.inv[notice], notice, why))
     closed = log.closed.get(process, ())
     at = bisect_left(closed, inv_ns, key=log.inv.__getitem__)
     if at < len(closed):
@@ -338,7 +338,7 @@ def _last_beat(log: Log, row: int, end_ns: int) -> int:
     begin.
     """
     process, inv_ns = log.process[row], log.inv[row]
-    closed = [log.inv[told] for told in log.closed.get(process, ())]
+    closed = [log.inv[notice] for notice in log.closed.get(process, ())]
     at = bisect_left(closed, inv_ns)
     from_ns = closed[at - 1] if at else -1
     to_ns = closed[at] if at < len(closed) else INF
@@ -378,9 +378,9 @@ def _possible(log: Log, row: int, renewals: Sequence[Renewal], fate: _Fate) -> S
     attempt, ended = log.attempt[row], [INF]
     unknown = status in UNKNOWN
     for release in log.releases.get(attempt, ()):
-        said = log.status[release]
-        let_go = said is Status.OK and (promises.release_once or not unknown)
-        if let_go or (said is Status.NOT_OWNER and not unknown):
+        response = log.status[release]
+        let_go = response is Status.OK and (promises.release_once or not unknown)
+        if let_go or (response is Status.NOT_OWNER and not unknown):
             ended.append(log.ret[release])
     if unknown:
         return (log.inv[row], min(ended))

@@ -50,8 +50,8 @@ def overlaps(case: Case) -> Mapping[int, Sequence[Overlap]]:
             )
             for key, ordered in granted(case).items()
         }
-    found: dict[int, list[Overlap]] = case.memo["overlaps"]
-    return found
+    overlapping: dict[int, list[Overlap]] = case.memo["overlaps"]
+    return overlapping
 
 
 def disjoint(case: Case, key: int) -> bool:
@@ -61,8 +61,8 @@ def disjoint(case: Case, key: int) -> bool:
         column = table(case).key
         case.memo["overlapping"] = {
             lock: None
-            for last, found in overlaps(case).items()
-            if found
+            for last, pairs in overlaps(case).items()
+            if pairs
             for lock in np.unique(column[granted(case)[last]]).tolist()
         }
     return key not in case.memo["overlapping"]

@@ -21,8 +21,8 @@ def paths(case: Case) -> Mapping[int, str]:
     if "paths" not in case.memo:
         strings = case.history.strings if case.promises.subtrees else ()
         case.memo["paths"] = {n: name for n, name in enumerate(strings) if name.startswith("/")}
-    found: dict[int, str] = case.memo["paths"]
-    return found
+    path_of: dict[int, str] = case.memo["paths"]
+    return path_of
 
 
 def on_line(path: str, other: str) -> bool:
@@ -48,19 +48,19 @@ def lines(case: Case, keys: Sequence[int]) -> dict[int, list[int]]:
     """The last lock of each maximal ancestor chain -> all requested locks on it."""
     known = paths(case)
     among = [key for key in keys if key in known]
-    found = {key: [key] for key in keys if key not in known}
+    chains = {key: [key] for key in keys if key not in known}
     for key in among:
         if not any(other != key and below(known[other], known[key]) for other in among):
-            found[key] = [other for other in among if below(known[key], known[other])]
-    return found
+            chains[key] = [other for other in among if below(known[key], known[other])]
+    return chains
 
 
 def families(case: Case, keys: Sequence[int]) -> dict[int, list[int]]:
     """One lock of each hierarchy -> all its locks; any other lock is its own family."""
     known = paths(case)
-    found: dict[int, list[int]] = {}
+    members: dict[int, list[int]] = {}
     first: dict[str, int] = {}
     for key in keys:
         name = first.setdefault(root(case, known[key]), key) if key in known else key
-        found.setdefault(name, []).append(key)
-    return found
+        members.setdefault(name, []).append(key)
+    return members

@@ -29,11 +29,11 @@ def column(case: Case, name: str) -> Ints:
     if name in known:
         return known[name]
     recorded = case.history.rows[name]
-    found: Ints = np.ascontiguousarray(recorded, np.dtype("i1" if name in SMALL else "i8")).view()
-    found.flags.writeable = False
+    values: Ints = np.ascontiguousarray(recorded, np.dtype("i1" if name in SMALL else "i8")).view()
+    values.flags.writeable = False
     if name not in RARE:
-        known[name] = found
-    return found
+        known[name] = values
+    return values
 
 
 def took(case: Case) -> Ints:
@@ -53,8 +53,8 @@ def attempt_numbers(case: Case) -> tuple[int, Ints]:
     if "attempt numbers" not in case.memo:
         attempts, _, of = numbered(column(case, "attempt"))
         case.memo["attempt numbers"] = len(attempts), of
-    found: tuple[int, Ints] = case.memo["attempt numbers"]
-    return found
+    numbers: tuple[int, Ints] = case.memo["attempt numbers"]
+    return numbers
 
 
 FEW_KINDS = 4
@@ -71,8 +71,8 @@ def rows_of(case: Case, *ops: Op) -> Indices:
         counts = np.bincount(column(case, "f"))
         case.memo["kinds of row"] = frozenset(np.flatnonzero(counts).tolist())
     there = case.memo["kinds of row"].intersection(ops)
-    found: Indices = np.flatnonzero(among(column(case, "f"), there)) if there else NO_ROWS
-    found.flags.writeable = False
+    rows: Indices = np.flatnonzero(among(column(case, "f"), there)) if there else NO_ROWS
+    rows.flags.writeable = False
     if len(ops) <= FEW_KINDS:
-        known[ops] = found
-    return found
+        known[ops] = rows
+    return rows

@@ -58,9 +58,9 @@ def may_have_ended(case: Case) -> Ints:
     if "may_have_ended" not in case.memo:
         attempts = table(case)
         soonest = np.where(attempts.over < 0, attempts.end, np.minimum(attempts.end, attempts.over))
-        told = rows_of(case, Op.RELEASE)
-        entry = attempts.of_rows(told)
-        np.minimum.at(soonest, entry[entry >= 0], column(case, "t_ret")[told[entry >= 0]])
+        releases = rows_of(case, Op.RELEASE)
+        entry = attempts.of_rows(releases)
+        np.minimum.at(soonest, entry[entry >= 0], column(case, "t_ret")[releases[entry >= 0]])
         for entries in attempts.by_lock().values():
             # The earliest grant among those called after an attempt's return: it had no hold by
             # then. Calls 1 3 8, grants returned at 5 - 12: first 5 12 12 -; after 5 comes place 2,
@@ -115,13 +115,13 @@ def _may_be_revived(case: Case, a: Attempt) -> bool:
 def _unlocked(case: Case) -> dict[int, list[int]]:
     """Per lock the force-unlocks that returned ok, the earliest first; memoised."""
     if "unlocked" not in case.memo:
-        found: dict[int, list[int]] = {}
+        unlocks: dict[int, list[int]] = {}
         done = rows_of(case, Op.FORCE_UNLOCK)
         done = done[column(case, "status")[done] == Status.OK]
         done = done[np.argsort(column(case, "t_ret")[done], kind="stable")]
         for row in done.tolist():
-            found.setdefault(int(column(case, "key")[row]), []).append(row)
-        case.memo["unlocked"] = found
+            unlocks.setdefault(int(column(case, "key")[row]), []).append(row)
+        case.memo["unlocked"] = unlocks
     known: dict[int, list[int]] = case.memo["unlocked"]
     return known
 

@@ -41,11 +41,11 @@ def reach(case: Case) -> Reach:
 def reaches(case: Case) -> Ints:
     """As `reach`, of every entry of the table."""
     if "reaches" not in case.memo:
-        found = table(case)
+        attempts = table(case)
         if case.promises.bound == "none":
-            own = np.where(found.known <= found.kept, found.kept, -1)
+            own = np.where(attempts.known <= attempts.kept, attempts.kept, -1)
         else:
-            own = found.bound
+            own = attempts.bound
         case.memo["reaches"] = np.maximum(proof_reaches(case), own)
     known: Ints = case.memo["reaches"]
     return known
@@ -53,8 +53,8 @@ def reaches(case: Case) -> Ints:
 
 def proof_reaches(case: Case) -> Ints:
     """As `proof_reach`, of every entry of the table."""
-    found = table(case)
-    return np.asarray(np.maximum(found.inv, found.proof))
+    attempts = table(case)
+    return np.asarray(np.maximum(attempts.inv, attempts.proof))
 
 
 def granted(case: Case) -> Mapping[int, Indices]:
@@ -65,8 +65,8 @@ def granted(case: Case) -> Mapping[int, Indices]:
             key: _sorted_by(known, entries[known[entries] < INF])
             for key, entries in table(case).by_lock().items()
         }
-    found: dict[int, Indices] = case.memo["granted"]
-    return found
+    entries_of: dict[int, Indices] = case.memo["granted"]
+    return entries_of
 
 
 def _sorted_by(column: Ints, entries: Indices) -> Indices:

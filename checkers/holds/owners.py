@@ -27,8 +27,8 @@ def owners(case: Case) -> Ints:
         process = column(case, "process")[rows_of(case, Op.ACQUIRE, Op.TRY, Op.PROBE)]
         alone = ~sharing(case) & (case.promises.bound != "connection")
         case.memo["owners"] = np.where(alone, -2 - np.arange(len(process)), process)
-    found: Ints = case.memo["owners"]
-    return found
+    owner_numbers: Ints = case.memo["owners"]
+    return owner_numbers
 
 
 def sharing(case: Case) -> Bools:
@@ -41,8 +41,8 @@ def sharing(case: Case) -> Bools:
         plain &= column(case, "mode")[asked] == Mode.EXCLUSIVE
         several = ~plain | _moved(case, process, key)
         case.memo["sharing"] = _any(process, _families(case, key), several)
-    found: Bools = case.memo["sharing"]
-    return found
+    shares: Bools = case.memo["sharing"]
+    return shares
 
 
 def owner_of(case: Case, row: int) -> int:

@@ -49,21 +49,21 @@ def anew(case: Case, line: Indices, which: Indices) -> Bools:
            through.
     """
     every = table(case)
-    found = np.ones(len(which), bool)
+    new = np.ones(len(which), bool)
     groups = _by_owner(every.process[which], every.token[which])
     if groups:
         holds = line[every.known[line] < INF]
         of_token = _earlier(case, holds, every.token[holds].tolist(), groups)
         for name, places in groups.items():
-            found[places] = _alone(of_token.get(name, []), every, which[places])
+            new[places] = _alone(of_token.get(name, []), every, which[places])
     doubtful = line[every.unknown[line] & sharing(case)[line]]
     clients = {
         (client, 0): (every.process[which] == client) for client in _distinct(every, doubtful)
     }
     unknown = _earlier(case, doubtful, [0] * len(doubtful), clients)
     for name, mine in clients.items():
-        found[mine] &= _alone(unknown[name], every, which[mine])
-    return found
+        new[mine] &= _alone(unknown[name], every, which[mine])
+    return new
 
 
 Earlier = dict[tuple[int, int], list[tuple[int, int, int]]]
@@ -77,7 +77,7 @@ def _distinct(every: Table, entries: Indices) -> list[int]:
 def _earlier(
     case: Case, entries: Indices, tokens: Sequence[int], names: Container[tuple[int, int]]
 ) -> Earlier:
-    found: Earlier = {}
+    earlier: Earlier = {}
     process = table(case).process[entries].tolist()
     chosen = [
         (n, (client, token))
@@ -86,8 +86,8 @@ def _earlier(
     ]
     attempts = table(case).pick(n for n, _ in chosen)
     for (n, name), a in zip(chosen, attempts, strict=True):
-        found.setdefault(name, []).append((a.inv_ns, n, reported_over_ns(case, a)))
-    return found
+        earlier.setdefault(name, []).append((a.inv_ns, n, reported_over_ns(case, a)))
+    return earlier
 
 
 def _by_owner(process: Ints, token: Ints) -> dict[tuple[int, int], Indices]:

@@ -38,12 +38,12 @@ def believed(case: Case, key: int) -> Promises:
     contradict. `holds` derives by these."""
     known: dict[int, Promises] = case.memo.setdefault("believed", {})
     if key not in known:
-        said, promises = answers(case).get(key, NONE), case.promises
+        contradicted, promises = answers(case).get(key, NONE), case.promises
         known[key] = replace(
             promises,
-            renew_proves=promises.renew_proves and RENEWALS not in said,
-            release_proves=promises.release_proves and RELEASES not in said,
-            release_once=promises.release_once and RELEASES not in said,
+            renew_proves=promises.renew_proves and RENEWALS not in contradicted,
+            release_proves=promises.release_proves and RELEASES not in contradicted,
+            release_once=promises.release_once and RELEASES not in contradicted,
         )
     return known[key]
 
@@ -52,18 +52,20 @@ def answers(case: Case) -> Mapping[int, Fallen]:
     """Per lock name what contradicts the meaning of its ok responses: an ok to a request sent after
     the service had responded that this attempt does not hold. From rows alone; memoised."""
     if "answers" not in case.memo:
-        found: dict[int, dict[str, Contradiction]] = {}
+        contradicted: dict[int, dict[str, Contradiction]] = {}
         for name in (RENEWALS, RELEASES):
             for key, known_elsewhere in case.contradicted.get(name, {}).items():
-                found.setdefault(key, {})[name] = known_elsewhere
+                contradicted.setdefault(key, {})[name] = known_elsewhere
         for over, row in _after_the_end(case):
             release = column(case, "f")[row] == Op.RELEASE
             name, what = (RELEASES, "release") if release else (RENEWALS, "renewal")
             if _declared(case.promises, name):
                 why = f"a {what} returned ok after its attempt had ended"
                 key = int(column(case, "key")[row])
-                found.setdefault(key, {}).setdefault(name, Contradiction(rows=(over, row), why=why))
-        case.memo["answers"] = found
+                contradicted.setdefault(key, {}).setdefault(
+                    name, Contradiction(rows=(over, row), why=why)
+                )
+        case.memo["answers"] = contradicted
     known: Mapping[int, Fallen] = case.memo["answers"]
     return known
 

@@ -103,15 +103,15 @@ class Succession:
         O(log n) each: grants that are not newer, or do not conflict, are never visited.
         """
         end = self._before(before_ns)
-        while (at := max(found.last(end, more, a.owner) for found, more in self._ways(a))) >= 0:
+        while (at := max(places.last(end, more, a.owner) for places, more in self._ways(a))) >= 0:
             yield self._table.pick(self._entries[at : at + 1])[0]
             end = at
 
     def first(self, a: Attempt, before_ns: int) -> Attempt | None:
         """The successor of a that was known first, if before a time. O(log n)."""
         end = self._before(before_ns)
-        found = [places.first(end, more, a.owner) for places, more in self._ways(a)]
-        at = min((n for n in found if n >= 0), default=-1)
+        firsts = [places.first(end, more, a.owner) for places, more in self._ways(a)]
+        at = min((n for n in firsts if n >= 0), default=-1)
         return self._table.pick(self._entries[at : at + 1])[0] if at >= 0 else None
 
     def _before(self, before_ns: int) -> int:
@@ -158,8 +158,8 @@ class Succession:
 
     def _overtaken(self, entries: Indices, before_ns: Ints) -> Bools:
         at = np.searchsorted(self._known, before_ns - self._slack_ns) - 1
-        found = self._latest_inv[at] > self._table.known[entries] + self._slack_ns
+        overtaken = self._latest_inv[at] > self._table.known[entries] + self._slack_ns
         token = self._table.token[entries]
         if self._tokens:
-            found |= (self._largest[at] > token) & (token > NO_TOKEN)
-        return np.asarray(found & (at >= 0))
+            overtaken |= (self._largest[at] > token) & (token > NO_TOKEN)
+        return np.asarray(overtaken & (at >= 0))

@@ -87,23 +87,23 @@ def disordered(case: Case) -> Mapping[int, Sequence[Disordered]]:
             key: _disordered(case, knots(case, entries, far))
             for key, entries in granted_by_token(case).items()
         }
-    found: dict[int, list[Disordered]] = case.memo["disordered"]
-    return found
+    pairs: dict[int, list[Disordered]] = case.memo["disordered"]
+    return pairs
 
 
 def disputes(case: Case, before_ns: int = INF) -> dict[int, str]:
     """Per lock with such a pair a clause that names both explanations, of the first pair of which
     both grants were known before before_ns. A pair that is out of order by its calls has one."""
-    found: dict[int, str] = {}
+    clauses: dict[int, str] = {}
     for key, pairs in disordered(case).items():
         lock = case.history.strings[key]
         for larger, smaller, _ in pairs:
             late = max(larger.known_ns, smaller.known_ns) >= before_ns
             if not late and not inverted(case, larger, smaller):
-                found[key] = f"the tokens of '{lock}' are out of order, or two held it at once: "
-                found[key] += disputed(larger, smaller)
+                clauses[key] = f"the tokens of '{lock}' are out of order, or two held it at once: "
+                clauses[key] += disputed(larger, smaller)
                 break
-    return found
+    return clauses
 
 
 def inverted(case: Case, first: Attempt, second: Attempt) -> bool:
@@ -121,7 +121,7 @@ def disputed(larger: Attempt, smaller: Attempt) -> str:
 
 def _disordered(case: Case, tied: Iterable[Sequence[Attempt]]) -> list[Disordered]:
     far, slack_ns = reach(case), slack(case)
-    found: list[Disordered] = []
+    disordered_pairs: list[Disordered] = []
     for knot in tied:
         tokens = [a.token for a in knot]
         ended = sorted(range(len(knot)), key=lambda n: far(knot[n]))
@@ -140,8 +140,8 @@ def _disordered(case: Case, tied: Iterable[Sequence[Attempt]]) -> list[Disordere
                 b = _beside(case, a, in_time) or b
             if b is not None and far(a) > b.known_ns + slack_ns:
                 pairs[n] = b, a, proof_reach(a) > b.known_ns + slack_ns
-        found += [pairs[n] for n in sorted(pairs)]
-    return found
+        disordered_pairs += [pairs[n] for n in sorted(pairs)]
+    return disordered_pairs
 
 
 def _beside(case: Case, a: Attempt, in_time: Sequence[Attempt]) -> Attempt | None:
@@ -241,10 +241,10 @@ def inversions(case: Case) -> Mapping[int, Sequence[tuple[Attempt, Attempt]]]:
     smaller token. At most one per second; readers of one lock among themselves do not count."""
     if "inversions" not in case.memo:
         case.memo["inversions"] = {
-            key: _inverted(case, found) for key, found in granted_by_token(case).items()
+            key: _inverted(case, entries) for key, entries in granted_by_token(case).items()
         }
-    found: dict[int, list[tuple[Attempt, Attempt]]] = case.memo["inversions"]
-    return found
+    inverted: dict[int, list[tuple[Attempt, Attempt]]] = case.memo["inversions"]
+    return inverted
 
 
 def granted_by_token(case: Case) -> Mapping[int, Indices]:
@@ -253,8 +253,8 @@ def granted_by_token(case: Case) -> Mapping[int, Indices]:
         case.memo["granted by token"] = {
             key: by_token(case, entries) for key, entries in granted(case).items()
         }
-    found: dict[int, Indices] = case.memo["granted by token"]
-    return found
+    entries_of: dict[int, Indices] = case.memo["granted by token"]
+    return entries_of
 
 
 def _inverted(case: Case, ordered: Indices) -> list[tuple[Attempt, Attempt]]:

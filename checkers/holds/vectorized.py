@@ -159,8 +159,8 @@ def _ends(table: Table, follow: _Follow) -> None:
     refused = follow.refused
     _sooner(table, follow.entry[refused], follow.ret[refused], follow.rows[refused], "lost")
     for kind, why in ((Op.LOST, "lost"), (Op.CLOSED, "closed")):
-        told, owner = _known_rows(table, kind)
-        _sooner(table, owner, inv[told], told, why)
+        notices, owner = _known_rows(table, kind)
+        _sooner(table, owner, inv[notices], notices, why)
     closed = rows_of(case, Op.CLOSED)
     closed = closed[column(case, "attempt")[closed] == 0]
     _first_after(table, closed, inv[closed], column(case, "process")[closed])
@@ -191,11 +191,11 @@ def _first_after(table: Table, row: Ints, t_ns: Ints, process: Ints) -> None:
 
 
 def _kills(table: Table) -> dict[str, Ints]:
-    found: dict[str, list[int]] = {}
+    kills: dict[str, list[int]] = {}
     for window in sorted(table.case.windows, key=lambda window: window.from_ns):
         for node in window.nodes if window.traits.kills else ():
-            found.setdefault(node, []).append(window.from_ns)
-    return {node: np.array(times) for node, times in found.items()}
+            kills.setdefault(node, []).append(window.from_ns)
+    return {node: np.array(times) for node, times in kills.items()}
 
 
 def _proofs(table: Table, follow: _Follow) -> None:

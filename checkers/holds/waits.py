@@ -56,10 +56,10 @@ def waits(case: Case) -> Waits:
             judged[entries] = True  # an entry of a subtree may be one of several locks
         case.memo["waits"] = Waits(
             judged=int(judged.sum()),
-            overtaken=_together(one for _, found in parts for one in found),
+            overtaken=_together(one for _, overtaken in parts for one in overtaken),
         )
-    found: Waits = case.memo["waits"]
-    return found
+    observed: Waits = case.memo["waits"]
+    return observed
 
 
 def _together(found: Iterable[Passed]) -> tuple[Passed, ...]:
@@ -127,9 +127,9 @@ def first_told(case: Case) -> Ints:
     """The time of the first response to each attempt that it waits; INF if never."""
     rows = rows_of(case, Op.WAITING)
     entries = table(case).of_rows(rows)
-    found = np.full(len(table(case)), INF)
-    np.minimum.at(found, entries[entries >= 0], column(case, "t_inv")[rows[entries >= 0]])
-    return found
+    first_ns = np.full(len(table(case)), INF)
+    np.minimum.at(first_ns, entries[entries >= 0], column(case, "t_inv")[rows[entries >= 0]])
+    return first_ns
 
 
 def _first_entries(case: Case, line: Indices, known: Indices) -> Indices:

@@ -80,8 +80,8 @@ def lease_mutex(ops: Sequence[ForeignOp], budget: Budget = BUDGET) -> Judgement:
 
 def exactly(pairs: Paired, ops: Sequence[ForeignOp], rule: Rule, holds: str) -> Judgement:
     """Judge by certain holds; `holds` is the reason if nothing contradicts it."""
-    found = conflicts(pairs.columns, rule)
-    findings = tuple(_finding(conflict, pairs) for conflict in found)
+    contradictions = conflicts(pairs.columns, rule)
+    findings = tuple(_finding(conflict, pairs) for conflict in contradictions)
     exercised = counted(ops)
     exercised["grants"] = int((~pairs.columns.release & pairs.columns.ok).sum())
     verdict = Verdict.VIOLATED if findings else Verdict.HOLDS

@@ -172,7 +172,7 @@ def _after(
     seen: set[tuple[int, frozenset[int], Hashable]],
 ) -> list[_Config]:
     """Configurations one operation later, without those seen before."""
-    found = []
+    configs = []
     for n in open_at[config.at]:
         if n in config.used:
             continue
@@ -186,8 +186,8 @@ def _after(
         key = (at, used, distinct(state))
         if key not in seen:
             seen.add(key)
-            found.append(_Config(at, used, state, n, config))
-    return found
+            configs.append(_Config(at, used, state, n, config))
+    return configs
 
 
 def _chain(config: _Config) -> list[_Config]:

@@ -100,15 +100,15 @@ def _walk(ops: Sequence[ForeignOp]) -> _Walk:
 
 def _counted_releases(ops: Sequence[ForeignOp]) -> dict[Hashable, tuple[Status, int]]:
     """The release of each named attempt that ends its hold: the first ok one, else the first."""
-    found: dict[Hashable, tuple[Status, int]] = {}
+    releases: dict[Hashable, tuple[Status, int]] = {}
     for number, op in enumerate(ops):
         if op.f != "release" or op.attempt is None or op.status not in (Status.OK, Status.INFO):
             continue
         attempt = (distinct(op.key), op.attempt)
-        before = found.get(attempt)
+        before = releases.get(attempt)
         if before is None or (op.status is Status.OK and before[0] is not Status.OK):
-            found[attempt] = op.status, number
-    return found
+            releases[attempt] = op.status, number
+    return releases
 
 
 def _end(hold: _Hold, mine: list[_Hold], number: int) -> None:

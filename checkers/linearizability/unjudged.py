@@ -21,25 +21,25 @@ def unjudged(ops: Sequence[ForeignOp], model: str) -> list[str]:
     if family not in LOCKS:
         return []
     acquires, leased, shared = _counts(ops)
-    found = []
+    sentences = []
     if leased and family == KNOWS_EXPIRY:
-        found.append(
+        sentences.append(
             f"leases: {leased} of {acquires} acquires carry one, but in this model a hold may"
             " end at any moment, so a grant inside a lease is no violation; holdfast check RUN"
             " judges the leases of a recorded run"
         )
     elif leased:
-        found.append(
+        sentences.append(
             f"leases: {leased} of {acquires} acquires carry one, but in this model a hold"
             " lasts until its release, so a grant after a lease expired is a violation; use"
             f" --model {KNOWS_EXPIRY}"
         )
     if shared and family != KNOWS_MODES:
-        found.append(
+        sentences.append(
             f"modes: {shared} of {acquires} acquires are shared, but in this model all are"
             f" exclusive; use --model {KNOWS_MODES}"
         )
-    return found
+    return sentences
 
 
 def _counts(ops: Sequence[ForeignOp]) -> tuple[int, int, int]:

@@ -81,8 +81,8 @@ class _Given:
         try:
             return function(*words)
         except Exception as error:
-            told = ", ".join(shown(word) for word in words)
-            raise _failed(self._name, f"{what}({told}) failed", error) from error
+            arguments = ", ".join(shown(word) for word in words)
+            raise _failed(self._name, f"{what}({arguments}) failed", error) from error
 
     def _hashable(self, value: Any, what: str) -> Hashable:
         try:

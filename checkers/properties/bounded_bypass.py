@@ -34,9 +34,9 @@ NEEDS = ("contention", "tokens", "rivals", "waits-behind", "faults")
 def check(case: Case) -> PropertyVerdict:
     """The verdict on bounded-bypass, with the largest number of overtakes that was observed."""
     met = exercise(case, needs=NEEDS)
-    found = waits(case)
-    most = max((len(_alike(one)) for one in found.overtaken), default=0)
-    counts = {**met.counts, "judged waits": found.judged, "overtakes of one wait": most}
+    observed = waits(case)
+    most = max((len(_alike(one)) for one in observed.overtaken), default=0)
+    counts = {**met.counts, "judged waits": observed.judged, "overtakes of one wait": most}
     missing = [*met.missing]
     findings = starved(case)
     bound = allowed(case)
@@ -44,9 +44,9 @@ def check(case: Case) -> PropertyVerdict:
         missing.append(f"this system declares no order that bounds it ({case.promises.order})")
     else:
         findings += [
-            _finding(case, one, bound) for one in found.overtaken if len(_alike(one)) > bound
+            _finding(case, one, bound) for one in observed.overtaken if len(_alike(one)) > bound
         ]
-    if not found.judged:
+    if not observed.judged:
         missing.append("no client that waited was granted a token of its place in the queue")
     met = replace(met, counts=counts, missing=tuple(missing))
     return conclude(case, PROPERTY, findings, (), met)

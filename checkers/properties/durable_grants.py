@@ -153,7 +153,7 @@ def _token_again(case: Case, loss: Span, first: Attempt, second: Attempt, behind
         roles=witnesses.known(case, first=first, second=second),
         values={"cut_from": loss.from_ns, "cut_to": loss.to_ns},
     )
-    found = Finding(
+    finding = Finding(
         kind="token-after-power-loss",
         sentence=(
             f"'{lock}' was granted with token {first.token} to {name(case, first.process)} by"
@@ -168,22 +168,25 @@ def _token_again(case: Case, loss: Span, first: Attempt, second: Attempt, behind
         proof=proof,
     )
     if not loss.operation:
-        return found
+        return finding
     return replace(
-        found,
+        finding,
         kind="token-after-operation",
-        sentence=f"{found.sentence}; the counter had to be at least {behind} higher when the"
+        sentence=f"{finding.sentence}; the counter had to be at least {behind} higher when the"
         " service opened again",
     )
 
 
 def _revived(case: Case, loss: Span) -> Iterator[Finding]:
     """Holds released before the loss of which a renewal or release returned ok after it."""
-    rows, slack_ns, attempts, said = case.history.rows, slack(case), table(case), case.promises
-    proves = {Op.RENEW: said.renew_proves, Op.RELEASE: said.release_once or said.release_proves}
+    rows, slack_ns, attempts, promises = case.history.rows, slack(case), table(case), case.promises
+    proves = {
+        Op.RENEW: promises.renew_proves,
+        Op.RELEASE: promises.release_once or promises.release_proves,
+    }
     for attempt in attempts.pick(attempts.ok.nonzero()[0]):
         unknown = any(rows["status"][row] in UNKNOWN for row in attempt.renewals)
-        if unknown and not said.renew_proves:
+        if unknown and not promises.renew_proves:
             continue  # It may have taken the lock again.
         back = [
             row

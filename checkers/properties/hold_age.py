@@ -59,8 +59,8 @@ def _standstill(case: Case) -> Cover:
             for window in case.windows
             if window.traits.stops_monotonic and not clients.issuperset(window.nodes)
         )
-    found: Cover = case.memo["standstill"]
-    return found
+    standstill: Cover = case.memo["standstill"]
+    return standstill
 
 
 def _lease_ns(case: Case, holder: Attempt, by_ns: int) -> int:

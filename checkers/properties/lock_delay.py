@@ -33,14 +33,14 @@ DEATHS = ("", "lost", "closed", "killed")
 
 def early_grants(case: Case) -> Iterator[Finding]:
     """At most one finding per grant that was early."""
-    told = set[int]()
+    reported = set[int]()
     if not case.promises.delay_ns or len(rows_of(case, Op.FORCE_UNLOCK)):
         return
     for succession, a in _deaths(case):
         open_ns = _open_ns(case, a)
         for b in succession.successors(a, open_ns):
-            if b.id not in told:
-                told.add(b.id)
+            if b.id not in reported:
+                reported.add(b.id)
                 yield _finding(case, a, b, open_ns)
 
 

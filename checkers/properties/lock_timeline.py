@@ -266,10 +266,10 @@ def renewals(case: Case, a: Attempt, from_ns: int, to_ns: int) -> tuple[int, int
 def conditional(case: Case) -> Iterator[tuple[Attempt, int]]:
     """Attempts with the condition that no newer token than the paired one had been granted."""
     terms = column(case, "op")
-    found = table(case)
-    newest = (terms[found.row] >> 8) - 1
-    wanted = np.flatnonzero((newest >= 0) & (found.mode != Mode.PERMITS))
-    yield from zip(found.pick(wanted), newest[wanted].tolist(), strict=True)
+    attempts = table(case)
+    newest = (terms[attempts.row] >> 8) - 1
+    wanted = np.flatnonzero((newest >= 0) & (attempts.mode != Mode.PERMITS))
+    yield from zip(attempts.pick(wanted), newest[wanted].tolist(), strict=True)
 
 
 def refused_as_changed(case: Case, a: Attempt) -> bool:

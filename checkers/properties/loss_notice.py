@@ -90,7 +90,7 @@ def check(case: Case) -> PropertyVerdict:
         if calm_ns >= 0 and loss.attempt.id not in again:
             findings.append(_finding(case, loss, calm_ns, limit_ns))
     late = writes_after_notice(case)
-    shown = [_wrote_on(case, told, writes) for told, writes in late if len(writes) > 1]
+    shown = [_wrote_on(case, notice, writes) for notice, writes in late if len(writes) > 1]
     ignores = case.options.get("workload") in IGNORES_NOTICES
     (notes if ignores else findings).extend(shown)
     findings.sort(key=lambda finding: finding.t_ns)
@@ -168,18 +168,18 @@ def _counted(case: Case, met: Exercise, lost: Sequence[Loss], late: int) -> Exer
     If holds were lost, but every owner gave up without a notice or was unreachable until it did, no
     notice was due: the property was not exercised.
     """
-    told = [loss for loss in lost if loss.attempt.end_why in ("lost", "closed")]
-    slowest_ns = max((loss.attempt.end_ns - loss.lost_ns for loss in told), default=0)
+    notified = [loss for loss in lost if loss.attempt.end_why in ("lost", "closed")]
+    slowest_ns = max((loss.attempt.end_ns - loss.lost_ns for loss in notified), default=0)
     counts = {
         **met.counts,
         "holds lost to another": len(lost),
-        "of them notified": len(told),
+        "of them notified": len(notified),
         "slowest notice ms": slowest_ns // 1_000_000,
         "reasons judged": len(told_reasons(case)),
         "writes after the notice": late,
     }
     missing = met.missing
-    if lost and not told and not met.counts["holders notified"]:
+    if lost and not notified and not met.counts["holders notified"]:
         none = f"no holder was notified of a loss: 0 of {len(lost)} holds lost to another"
         missing = (*(reason for reason in missing if reason != NOBODY_NOTIFIED), none)
     return replace(met, counts=counts, missing=missing)
@@ -195,21 +195,21 @@ def writes_after_notice(case: Case) -> list[Written]:
     An attempt that was renewed after the notice is left out: the notice was false.
     """
     inv, attempt = column(case, "t_inv"), column(case, "attempt")
-    told: dict[int, int] = {}
+    notice_of: dict[int, int] = {}
     for row in rows_of(case, Op.LOST).tolist():
-        told.setdefault(int(attempt[row]), row)
-    if not told:
+        notice_of.setdefault(int(attempt[row]), row)
+    if not notice_of:
         return []
     for row in rows_of(case, Op.RENEW).tolist():
-        notice = told.get(int(attempt[row]), -1)
+        notice = notice_of.get(int(attempt[row]), -1)
         if notice >= 0 and column(case, "status")[row] == Status.OK and inv[row] > inv[notice]:
-            del told[int(attempt[row])]
+            del notice_of[int(attempt[row])]
     late: dict[int, list[int]] = {}
     writes = rows_of(case, Op.WRITE)
     # Time of the decision to write, not of the sending: a notice may have come in between.
     called = inv[writes] - column(case, "tx")[writes]
     for row, called_ns in zip(writes.tolist(), called.tolist(), strict=True):
-        notice = told.get(int(attempt[row]), -1)
+        notice = notice_of.get(int(attempt[row]), -1)
         if notice >= 0 and called_ns > inv[notice]:
             late.setdefault(notice, []).append(row)
     return sorted(late.items())

@@ -40,9 +40,9 @@ def told(case: Case) -> list[tuple[int, str, Attempt]]:
     notices = notices[judged[column(case, "res")[notices]]]
     entries = every.of_rows(notices)
     kept = (entries >= 0) & (every.token[entries] != NO_TOKEN)
-    found = zip(notices[kept].tolist(), every.pick(entries[kept]), strict=True)
+    noticed = zip(notices[kept].tolist(), every.pick(entries[kept]), strict=True)
     reasons = column(case, "res")
-    return [(row, strings[int(reasons[row])], attempt) for row, attempt in found]
+    return [(row, strings[int(reasons[row])], attempt) for row, attempt in noticed]
 
 
 def wrong_reasons(case: Case) -> Iterator[Finding]:

@@ -69,7 +69,7 @@ def _disputed(case: Case) -> list[str]:
     if case.promises.tokens != "ordered":
         return []
     shown = disputes(case, before_ns=_reset_ns(case))
-    return [said for key, said in shown.items() if not overlaps(case).get(key)]
+    return [clause for key, clause in shown.items() if not overlaps(case).get(key)]
 
 
 def _reset_ns(case: Case) -> int:

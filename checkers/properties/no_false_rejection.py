@@ -200,7 +200,7 @@ def _proved_by_releases(case: Case, keys: Ints) -> Bools:
     lock-delay.
     """
     sure = {
-        key: (said := believed(case, key)).release_once or said.release_proves
+        key: (promises := believed(case, key)).release_once or promises.release_proves
         for key in distinct(keys).tolist()
     }
     return np.array([sure[key] for key in keys.tolist()], bool)

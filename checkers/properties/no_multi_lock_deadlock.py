@@ -39,16 +39,16 @@ NEEDS = ("contention", "second-locks", "faults")
 def check(case: Case) -> PropertyVerdict:
     """The verdict, with the first cycle of each set of locks as a finding; all are counted."""
     met = exercise(case, needs=NEEDS)
-    found, doubts = Cycles(case), met.doubts
-    findings = [_finding(case, cycle, during) for cycle, during in found.first.values()]
+    cycles, doubts = Cycles(case), met.doubts
+    findings = [_finding(case, cycle, during) for cycle, during in cycles.first.values()]
     findings.sort(key=lambda finding: finding.t_ns)
-    if found.given_up:
+    if cycles.given_up:
         reason = f"too many waits at once: more than {MOST_STEPS} steps to search for cycles"
         doubts = (*doubts, reason)
     if case.starved and not findings and (every := Cycles(without_starvation(case)).first):
         from_ns = min(during[0] for _, during in every.values())
         doubts = (*doubts, excuse(case, len(every), "wait-for cycles", from_ns))
-    counts = {**met.counts, "wait-for cycles": found.count}
+    counts = {**met.counts, "wait-for cycles": cycles.count}
     return conclude(case, PROPERTY, findings, (), replace(met, counts=counts, doubts=doubts))
 
 

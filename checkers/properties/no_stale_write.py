@@ -51,10 +51,10 @@ def _disputed(case: Case) -> list[str]:
     pairs = [pair for pairs in disordered(case).values() for pair in pairs]
     if not pairs or case.promises.tokens != "ordered":
         return []
-    found, places = accepted(case), dict[int, list[int]]()
-    for n, row in enumerate(table(case).row[found.entry].tolist()):
+    requests, places = accepted(case), dict[int, list[int]]()
+    for n, row in enumerate(table(case).row[requests.entry].tolist()):
         places.setdefault(row, []).append(n)
-    written = {row: [n for n in mine if found.write[n]] for row, mine in places.items()}
+    written = {row: [n for n in mine if requests.write[n]] for row, mine in places.items()}
     return [
         f"a write with token {larger.token} was accepted after a request with token"
         f" {smaller.token}: it is stale, or two held '{lock_name(case, larger)}' at once"
@@ -65,8 +65,8 @@ def _disputed(case: Case) -> list[str]:
 
 def stale_writes(case: Case) -> Iterator[Stale]:
     """Every stale accepted write, in the order of the resource's log."""
-    found = accepted(case)
-    keys = np.unique(found.key[found.write & found.overtaken])
+    requests = accepted(case)
+    keys = np.unique(requests.key[requests.write & requests.overtaken])
     for request, attempt, before in walked(case, keys):
         overtaken = before.newer_than(attempt) if request.write else None
         if overtaken is not None:

@@ -39,13 +39,13 @@ NEEDS = ("stale-releases", "faults")
 
 def check(case: Case) -> PropertyVerdict:
     """The verdict, with at most one finding per attempt: its first ok that cannot be right."""
-    findings, either, oks, told = [], _contradicted(case), _Oks(case), set[int]()
+    findings, either, oks, reported = [], _contradicted(case), _Oks(case), set[int]()
     for key, entries in table(case).by_lock().items():
         succession = succession_of(case, key)
         for attempt in table(case).pick(_suspects(oks, entries, succession)):
             finding = next(_findings(case, oks, attempt, succession), None)
-            if finding is not None and attempt.id not in told:
-                told.add(attempt.id)
+            if finding is not None and attempt.id not in reported:
+                reported.add(attempt.id)
                 findings.append(finding)
             elif finding is None and not stands_for(case, attempt.key, LASTING):
                 either += _within_a_lease(case, oks, attempt, succession)
@@ -58,15 +58,15 @@ def check(case: Case) -> PropertyVerdict:
 def _contradicted(case: Case) -> list[str]:
     """Attempts that the service called over and then confirmed, one per lock and kind: one of the
     two responses is false. An ok release before is a finding, not a doubt."""
-    found, rows, doubts = table(case), case.history.rows, list[str]()
-    for said in answers(case).values():
-        for contradiction in said.values():
+    attempts, rows, doubts = table(case), case.history.rows, list[str]()
+    for by_name in answers(case).values():
+        for contradiction in by_name.values():
             over, again = contradiction.rows
-            entry = int(found.of_rows(np.array([over]))[0])
-            known = entry >= 0 and bool(found.ok[entry])
+            entry = int(attempts.of_rows(np.array([over]))[0])
+            known = entry >= 0 and bool(attempts.ok[entry])
             if rows["status"][over] != Status.NOT_OWNER or not known:
                 continue
-            if rows["t_inv"][over] <= found.ret[entry]:
+            if rows["t_inv"][over] <= attempts.ret[entry]:
                 continue  # It may have been decided before the grant.
             owner = name(case, int(rows["process"][over]))
             lock = case.history.strings[int(rows["key"][over])]

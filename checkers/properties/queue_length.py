@@ -56,13 +56,13 @@ class _Queue:
 
     def over_all_of(self, from_ns: int, to_ns: int, most: int) -> list[tuple[int, int]]:
         """The rows of up to `most` of these waits, the latest to begin first."""
-        found: list[tuple[int, int]] = []
+        waits: list[tuple[int, int]] = []
         for first, last in reversed(self._waits[: bisect_left(self._from, from_ns)]):
             if self._inv_of[last] > to_ns:
-                found.append((first, last))
-            if len(found) == most:
+                waits.append((first, last))
+            if len(waits) == most:
                 break
-        return found
+        return waits
 
 
 def false_lengths(case: Case) -> Iterator[Finding]:
@@ -77,13 +77,13 @@ def false_lengths(case: Case) -> Iterator[Finding]:
         if int(keys[row]) in paths(case):
             continue
         queue = queues.get(int(keys[row])) or _Queue(case, [], [])
-        from_ns, to_ns, told = int(inv[row]), int(ret[row]), int(res[row])
+        from_ns, to_ns, length = int(inv[row]), int(ret[row]), int(res[row])
         most = queue.at_most(from_ns - slack_ns, to_ns + slack_ns)
-        if told > most:
-            yield _too_many(case, row, told, most)
-        elif told < MOST_SHOWN and told < queue.at_least(from_ns - slack_ns, to_ns + slack_ns):
-            waits = queue.over_all_of(from_ns - slack_ns, to_ns + slack_ns, told + 1)
-            yield _too_few(case, row, told, waits)
+        if length > most:
+            yield _too_many(case, row, length, most)
+        elif length < MOST_SHOWN and length < queue.at_least(from_ns - slack_ns, to_ns + slack_ns):
+            waits = queue.over_all_of(from_ns - slack_ns, to_ns + slack_ns, length + 1)
+            yield _too_few(case, row, length, waits)
 
 
 def _queues(case: Case) -> dict[int, _Queue]:

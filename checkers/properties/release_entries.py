@@ -35,12 +35,12 @@ def false_entries(case: Case) -> Iterator[Finding]:
     few are.
     """
     rows = rows_of(case, Op.RELEASE)
-    told = rows[(column(case, "status")[rows] == Status.OK) & (column(case, "res")[rows] > 0)]
-    if not len(told):
+    counted = rows[(column(case, "status")[rows] == Status.OK) & (column(case, "res")[rows] > 0)]
+    if not len(counted):
         return
     sent, releases = column(case, "t_inv"), dict[tuple[int, int], list[int]]()
     keys, processes = column(case, "key"), column(case, "process")
-    for row in told[sent[told].argsort(kind="stable")].tolist():
+    for row in counted[sent[counted].argsort(kind="stable")].tolist():
         releases.setdefault((int(keys[row]), int(processes[row])), []).append(row)
     for key, attempts in by_lock(case).items():
         mine: dict[int, list[Attempt]] = {}
@@ -77,21 +77,21 @@ def _judged(case: Case, row: int, open_now: Sequence[Attempt]) -> Finding | None
     released = by_id(case).get(int(one["attempt"]))
     if released is None or int(one["key"]) != released.key:
         return None
-    told, others = int(one["res"]) - 1, [a for a in open_now if a.id != released.id]
-    if told > len(others) and believed(case, released.key).renew_proves:
+    left, others = int(one["res"]) - 1, [a for a in open_now if a.id != released.id]
+    if left > len(others) and believed(case, released.key).renew_proves:
         proof = Proof(
             rule="false-entries/more", roles={"release": row}, values={"most": len(others)}
         )
         why = f"at most {len(others)} can have been left"
-        return _finding(case, released, row, told, why, (released.row, row), proof)
+        return _finding(case, released, row, left, why, (released.row, row), proof)
     if not stands_for(case, released.key, LASTING):
         return None
     far, ret_ns = reach(case), int(one["t_ret"]) + slack(case)
     inside = [a for a in others if a.known_ns < int(one["t_inv"]) and far(a) > ret_ns]
-    if told >= len(inside):
+    if left >= len(inside):
         return None
     roles, values = {"release": row}, dict[str, int]()
-    for n, a in enumerate(inside[: told + 1], 1):
+    for n, a in enumerate(inside[: left + 1], 1):
         roles |= witnesses.known(case, **{f"other{n}": a})
         values[f"other{n}_reach"] = far(a)
     proof = Proof(rule="false-entries/fewer", roles=roles, values=values)
@@ -101,7 +101,7 @@ def _judged(case: Case, row: int, open_now: Sequence[Attempt]) -> Finding | None
         why = f"{len(inside)} others of its entries, among them those granted by {since}, were"
         why += " still in force"
     shown = (*(a.row for a in inside[:2]), released.row, row)
-    return _finding(case, released, row, told, why, shown, proof)
+    return _finding(case, released, row, left, why, shown, proof)
 
 
 def _finding(

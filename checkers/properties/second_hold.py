@@ -86,9 +86,9 @@ def _reason(case: Case, overlap: Overlap) -> str:
     if proof_reach(older) > now_ns + slack(case):
         row = rows[older.proof_row]
         what = "renewal" if row["f"] == Op.RENEW else "release"
-        said = f"{owner}'s {what}, sent at {seconds(case, int(row['t_inv']))}, returned ok"
+        clause = f"{owner}'s {what}, sent at {seconds(case, int(row['t_inv']))}, returned ok"
         since = f", so it had held without interruption since {seconds(case, older.known_ns)}"
-        return said + since if older.proved else f"{said}, so it held then"
+        return clause + since if older.proved else f"{clause}, so it held then"
     if case.promises.bound == "none":
         end = f"only at {seconds(case, older.kept_ns)}" if older.kept_why else "at no time"
         return f"{owner} released it {end}, and nothing else frees this lock"
@@ -115,14 +115,14 @@ def _lease_reason(case: Case, older: Attempt) -> str:
         if older.kept_row >= 0:
             until = f"until {seconds(case, older.kept_ns)}"
         return f"{owner}'s {lease}, had not expired, and {owner} kept the lock {until}"
-    told = f"{owner}'s {lease}, could not end before {seconds(case, older.bound_ns)}"
+    clause = f"{owner}'s {lease}, could not end before {seconds(case, older.bound_ns)}"
     cut = shortening(case, older)
     if cut >= 0:
         asked = f"{span(int(rows['arg'][cut]))} at {seconds(case, int(rows['t_inv'][cut]))}"
-        return f"{told}, whether or not the unanswered renewal for {asked} took effect"
+        return f"{clause}, whether or not the unanswered renewal for {asked} took effect"
     ahead_ns = begun_ns + ttl_ns - older.bound_ns
     clock = f" (its clock may be {span(ahead_ns)} ahead)" if ahead_ns else ""
-    return told + clock
+    return clause + clock
 
 
 def shortening(case: Case, a: Attempt) -> int:

@@ -111,11 +111,11 @@ def notified_ns(case: Case, a: Attempt) -> int:
     """When its client was first notified of a loss, or was killed; INF: never. A release of its
     own ends no notice that is on its way."""
     inv, kind = column(case, "t_inv"), column(case, "f")
-    told = rows_of(case, Op.LOST, Op.CLOSED)
-    own = column(case, "attempt")[told] == a.id
-    whole = (kind[told] == Op.CLOSED) & (column(case, "attempt")[told] == 0)
-    own |= whole & (column(case, "process")[told] == a.process)
-    times = [int(t) for t in inv[told[own]] if t >= a.inv_ns]
+    notices = rows_of(case, Op.LOST, Op.CLOSED)
+    own = column(case, "attempt")[notices] == a.id
+    whole = (kind[notices] == Op.CLOSED) & (column(case, "attempt")[notices] == 0)
+    own |= whole & (column(case, "process")[notices] == a.process)
+    times = [int(t) for t in inv[notices[own]] if t >= a.inv_ns]
     status, ret = column(case, "status"), column(case, "t_ret")
     times += [int(ret[row]) for row in a.renewals if status[row] == Status.NOT_OWNER]
     kills = (w.from_ns for w in case.windows if w.traits.kills and a.node in w.nodes)

@@ -35,16 +35,16 @@ NEEDS = ("contention", "tokens", "rivals", "patient-waits", "probes", "faults")
 def check(case: Case) -> PropertyVerdict:
     """The verdict on starvation-freedom."""
     met = exercise(case, needs=NEEDS)
-    found = waits(case)
+    observed = waits(case)
     counts = {
         **met.counts,
-        "judged waits": found.judged,
-        "overtakes of one wait": found.most,
+        "judged waits": observed.judged,
+        "overtakes of one wait": observed.most,
     }
     findings = starved(case)
     doubts = (*met.doubts, *unanswered_probes(case), *only_starved(case, findings, starved, WAITS))
     missing = [*met.missing]
-    if not found.judged:
+    if not observed.judged:
         missing.append("no client that waited was granted a token of its place in the queue")
     met = replace(met, counts=counts, missing=tuple(missing), doubts=doubts)
     return conclude(case, PROPERTY, findings, (), met)
@@ -53,8 +53,8 @@ def check(case: Case) -> PropertyVerdict:
 def starved(case: Case) -> list[Finding]:
     """Every wait that was overtaken too often, every deadlock and every livelock."""
     most = len(case.nodes) + max(0, case.promises.aging)
-    found = [_finding(case, one, most) for one in waits(case).overtaken if len(one.by) > most]
-    return found + deadlocks(case) + list(livelocks(case))
+    findings = [_finding(case, one, most) for one in waits(case).overtaken if len(one.by) > most]
+    return findings + deadlocks(case) + list(livelocks(case))
 
 
 def _finding(case: Case, one: Passed, most: int) -> Finding:

@@ -340,17 +340,17 @@ def _finding(
 ) -> Finding:
     lock = case.history.strings[query.key]
     if op is Op.PLACE:
-        said = f"that {query.res} wait ahead of it" if query.res >= 0 else "that it does not wait"
+        answer = f"that {query.res} wait ahead of it" if query.res >= 0 else "that it does not wait"
     elif query.token == NO_TOKEN:
-        said = "that no client holds"
+        answer = "that no client holds"
     else:
-        said = f"that token {query.token} holds, renewed {query.res} times"
+        answer = f"that token {query.token} holds, renewed {query.res} times"
     return Finding(
         kind="false-answer",
         sentence=(
             f"{name(case, query.process)}'s query of '{lock}', sent at"
             f" {seconds(case, query.inv_ns)}, returned by"
-            f" {seconds(case, query.ret_ns)} {said}; but {why}"
+            f" {seconds(case, query.ret_ns)} {answer}; but {why}"
         ),
         witnesses=(*rows, query.row),
         lock=lock,

@@ -114,7 +114,7 @@ def _edges(case: Case) -> tuple[Sequence[Edge], bool]:
     faults = sorted([*faults, *starved_spans(case)])
     since, until = first_told(case), np.minimum(every.ret, case.end_ns)
     least_ns = FOUND_WITHIN_NS + 2 * slack_ns
-    found: list[Edge] = []
+    edges: list[Edge] = []
     beside: dict[int, tuple[Indices, Ints]] = {}
     long = until - np.minimum(since, until) > least_ns
     for n in np.flatnonzero(long & (every.mode != Mode.PERMITS)).tolist():
@@ -131,15 +131,15 @@ def _edges(case: Case) -> tuple[Sequence[Edge], bool]:
         from_ns = np.maximum(since[n], every.known[window])
         to_ns = np.minimum(until[n], far[window])
         met = np.flatnonzero(to_ns - from_ns > least_ns)
-        if len(found) + len(met) > MOST_EDGES:
-            return found, True
+        if len(edges) + len(met) > MOST_EDGES:
+            return edges, True
         a, *holders = every.pick([n, *window[met].tolist()])
         for b, k in zip(holders, met.tolist(), strict=True):
             # A client that waits for itself is its own mistake, and no cycle of several.
             if a.process != b.process and conflict(a, b):
                 whole = int(from_ns[k]) + slack_ns, int(to_ns[k]) - slack_ns
-                found += [Edge(waiter=a, holder=b, during=calm) for calm in _without(faults, whole)]
-    return found, False
+                edges += [Edge(waiter=a, holder=b, during=calm) for calm in _without(faults, whole)]
+    return edges, False
 
 
 def lasting(case: Case) -> Bools:

@@ -87,7 +87,9 @@ class _Subject:
 
     def _answer(self, error: Exception) -> Answer:
         """What an error means, by the adapter's table."""
-        means = next((said for kind, said in self._errors if isinstance(error, kind)), Status.INFO)
+        means = next(
+            (meaning for kind, meaning in self._errors if isinstance(error, kind)), Status.INFO
+        )
         outcome = means if isinstance(means, Status) else means(error)
         return Answer(outcome=outcome, error=f"{type(error).__name__}: {error}"[:300])
 
@@ -147,10 +149,10 @@ class Blocking(_Subject):
         if self._renews_itself or not hasattr(self._subject, "renew"):
             return NO_RENEW
         try:
-            told = self._subject.renew(self._locks[grant.attempt], ttl_ns / SECOND)
+            renewed = self._subject.renew(self._locks[grant.attempt], ttl_ns / SECOND)
         except Exception as error:
             return self._answer(error)
-        return self._renewed(told, ttl_ns)
+        return self._renewed(renewed, ttl_ns)
 
     def release(self, grant: Grant) -> Answer:
         held = self._locks.pop(grant.attempt, None)
@@ -205,10 +207,10 @@ class Asyncio(_Subject):
         if self._renews_itself or not hasattr(self._subject, "renew"):
             return NO_RENEW
         try:
-            told = await self._subject.renew(self._locks[grant.attempt], ttl_ns / SECOND)
+            renewed = await self._subject.renew(self._locks[grant.attempt], ttl_ns / SECOND)
         except Exception as error:
             return self._answer(error)
-        return self._renewed(told, ttl_ns)
+        return self._renewed(renewed, ttl_ns)
 
     async def release(self, grant: Grant) -> Answer:
         """The lock object is kept if this is cancelled, so that the release can be retried."""

@@ -108,21 +108,21 @@ def fetch(
     argv = [sys.executable, "-P", "-m", "pip", "install", "--progress-bar=off",
             "--disable-pip-version-check", *([] if dependencies else ["--no-deps"])]  # fmt: skip
     binary = ["--only-binary=:all:", *(f"--no-binary={package}" for package in built)]
-    said, attempt, sources = "", 0, False
+    output, attempt, sources = "", 0, False
     words = ", ".join([*pins, *more.words])
     while attempt < ATTEMPTS:
         attempt += 1
         again = f" (attempt {attempt} of {ATTEMPTS})" if attempt > 1 else ""
         tell(f"fetching {words} with pip{again}")
         with scratch(target) as part, asked(pins, more) as requirements:
-            fetched, said = installed(
+            fetched, output = installed(
                 [*argv, *binary, "--target", str(part), *requirements], _progress, tell
             )
             if fetched:
                 if dependencies:
                     _add_for_older_pythons(part, [*argv, *binary], tell)
                 return moved(part, target)
-        unknown = NO_VERSION.search(said)
+        unknown = NO_VERSION.search(output)
         if unknown is not None and dependencies and not sources:
             tell(f"no built {unknown[1]} for this interpreter: building it from its source")
             # Else pip may install it as an egg, whose folder does not name its version.
@@ -135,13 +135,13 @@ def fetch(
                 f"libraries: pip finds no {unknown[1]}{form}; found"
                 f" {', '.join(unknown[2].split(', ')[-SHOWN:])}"
             )
-        elif (failed := BUILD_FAILED.search(said)) is not None:
+        elif (failed := BUILD_FAILED.search(output)) is not None:
             raise EnvironmentFailed(
                 f"libraries: {words}: pip could not build {failed[1] or 'a package'} from"
-                f" its source: {_reason(said)}"
+                f" its source: {_reason(output)}"
             )
     raise EnvironmentFailed(
-        f"libraries: pip could not fetch {words} in {ATTEMPTS} attempts: {_reason(said)}"
+        f"libraries: pip could not fetch {words} in {ATTEMPTS} attempts: {_reason(output)}"
     )
 
 
@@ -171,9 +171,9 @@ def _add_for_older_pythons(part: Path, argv: Sequence[str], tell: Callable[[str]
     there may be none.
     """
     for one in _for_older_pythons(part):
-        fetched, said = installed([*argv, "--target", str(part), one], _progress, tell)
+        fetched, output = installed([*argv, "--target", str(part), one], _progress, tell)
         if not fetched:
-            tell(f"without {one}, which only older interpreters need: {_reason(said)}")
+            tell(f"without {one}, which only older interpreters need: {_reason(output)}")
 
 
 def _for_older_pythons(fetched: Path) -> list[str]:
@@ -240,15 +240,15 @@ def installed(
     except OSError as error:
         return False, str(error)
     assert process.stdout is not None
-    said, line, out = b"", b"", process.stdout.fileno()
+    output, line, out = b"", b"", process.stdout.fileno()
     try:
         while True:
             if not select.select([out], [], [], SILENT_S)[0]:
                 return False, f"no output for {SILENT_S} s; terminated"
             part = os.read(out, 65536)
             if not part:
-                return process.wait() == 0, said.decode(errors="replace")
-            said = (said + part)[-LAST_WORDS:]
+                return process.wait() == 0, output.decode(errors="replace")
+            output = (output + part)[-LAST_WORDS:]
             *lines, line = (line + part).split(b"\n")
             for whole in lines:
                 text = progress(whole.decode(errors="replace").strip())
@@ -272,5 +272,5 @@ def unusable(folder: Path, module: str) -> str:
         [sys.executable, "-S", "-P", "-c", code, module],
         capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}, check=False,
     )  # fmt: skip
-    said = done.stderr.strip().splitlines()
-    return (said[-1] if said else f"exit code {done.returncode}") if done.returncode else ""
+    lines = done.stderr.strip().splitlines()
+    return (lines[-1] if lines else f"exit code {done.returncode}") if done.returncode else ""

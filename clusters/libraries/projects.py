@@ -77,14 +77,14 @@ def read(base: Path, entries: Sequence[str]) -> Requirements:
 
 def _with_nested(files: Sequence[Path]) -> list[Path]:
     """Requirement files, and those that they name."""
-    found: dict[Path, None] = {}
+    seen: dict[Path, None] = {}
     left = [*files]
     while left:
         path = left.pop(0)
-        if path not in found:
-            found[path] = None
+        if path not in seen:
+            seen[path] = None
             left += [path.parent / name for name in NESTED.findall(path.read_text())]
-    return [*found]
+    return [*seen]
 
 
 def _missing_nested(files: Sequence[Path]) -> None:
@@ -175,8 +175,8 @@ def _locked(path: Path) -> tuple[list[str], list[str]]:
 
 
 def _named(requirement: str) -> str:
-    found = NAME.match(requirement)
-    return _alike(found[0]) if found else ""
+    name = NAME.match(requirement)
+    return _alike(name[0]) if name else ""
 
 
 def _alike(name: str) -> str:
@@ -226,5 +226,5 @@ def _editable(packages: Path) -> Iterator[Path]:
 
 def versions(folder: Path) -> list[str]:
     """The packages of a folder, each as NAME==VERSION."""
-    found = (path.name.removesuffix(".dist-info") for path in folder.glob("*.dist-info"))
-    return sorted("==".join(name.rsplit("-", 1)) for name in found)
+    names = (path.name.removesuffix(".dist-info") for path in folder.glob("*.dist-info"))
+    return sorted("==".join(name.rsplit("-", 1)) for name in names)

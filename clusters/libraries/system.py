@@ -74,7 +74,7 @@ class LibrarySystem(OnServers):
         mine = {name: value for name, value in options.items() if name in OPTIONS}
         chosen = choose(self._package, mine, OPTIONS)
         self._refuse(chosen)
-        told = {"loss-notice": REACHED} if self._row.tells else {}
+        notified = {"loss-notice": REACHED} if self._row.tells else {}
         # A leader cannot step down: after a release of ours its lease has to expire.
         freed = {} if self._row.elects else {"deadlock-freedom": REACHED}
         unsafe = (*self._row.unsafe, *((STOPS,) if self._row.elects else ()))
@@ -97,7 +97,7 @@ class LibrarySystem(OnServers):
                 **freed,
                 "orphan-freedom": REACHED,
                 "no-hung-request": ("any",),
-                **told,
+                **notified,
             },
             sheet={
                 "acquisition": f"{self.libraries[0]}, unmodified, by "

@@ -33,11 +33,11 @@ def problem(pins: Sequence[str]) -> str | None:
     """Why the packages of these pins, as in `libcurator-recipes-java@5.4.0`, cannot be used."""
     for pin in pins:
         package, _, wanted = pin.partition("@")
-        found = _installed(package)
-        if found is None:
+        version = _installed(package)
+        if version is None:
             return f"missing: install Debian's package {package}"
-        if not re.match(rf"{re.escape(wanted)}(?![\w])", found):
-            return f"{package} is installed in version {found}, not {wanted}"
+        if not re.match(rf"{re.escape(wanted)}(?![\w])", version):
+            return f"{package} is installed in version {version}, not {wanted}"
     return None
 
 
@@ -52,10 +52,10 @@ def fetch(pins: Sequence[str], program: Path, tell: Callable[[str], None]) -> Pa
         raise UsageError(lacking)
     toolchain = of(program.name)
     sources = toolchain.sources(program)
-    found = hashlib.sha256("\n".join(versions(pins)).encode())
+    digest = hashlib.sha256("\n".join(versions(pins)).encode())
     for path in sources:
-        found.update(path.read_bytes())
-    target = environments.cache() / found.hexdigest()[:16]
+        digest.update(path.read_bytes())
+    target = environments.cache() / digest.hexdigest()[:16]
     if target.is_dir():
         return target
     note = f" ({toolchain.note})" if toolchain.note else ""
@@ -92,5 +92,5 @@ def _installed(package: str) -> str | None:
     if shutil.which("dpkg-query") is None:
         return None
     words = ["dpkg-query", "--show", "--showformat=${db:Status-Abbrev}${Version}", package]
-    said = subprocess.run(words, capture_output=True, text=True, check=False).stdout
-    return said[2:].strip() if said.startswith("ii") else None
+    stdout = subprocess.run(words, capture_output=True, text=True, check=False).stdout
+    return stdout[2:].strip() if stdout.startswith("ii") else None

@@ -32,10 +32,12 @@ def missing() -> str | None:
     lacking = [name for name in ("node", "npm") if shutil.which(name) is None]
     if lacking:
         return f"{' and '.join(lacking)} missing: install Debian's packages nodejs and npm"
-    said = subprocess.run(["node", "--version"], capture_output=True, text=True, check=False).stdout
-    version = re.match(r"v(\d+)\.", said)
+    stdout = subprocess.run(
+        ["node", "--version"], capture_output=True, text=True, check=False
+    ).stdout
+    version = re.match(r"v(\d+)\.", stdout)
     if version is None or int(version[1]) < OLDEST:
-        return f"node {said.strip() or 'of unknown version'} is too old: {OLDEST} is the oldest"
+        return f"node {stdout.strip() or 'of unknown version'} is too old: {OLDEST} is the oldest"
     return None
 
 
@@ -65,8 +67,8 @@ def installed(target: Path) -> list[str]:
         return []
     # A package may be there in several versions: node_modules/a/node_modules/b.
     names = {
-        f"{PREFIX}{path.rpartition('node_modules/')[2]}@{found.get('version', '').lstrip('v')}": 0
-        for path, found in sorted(packages.items())
+        f"{PREFIX}{path.rpartition('node_modules/')[2]}@{package.get('version', '').lstrip('v')}": 0
+        for path, package in sorted(packages.items())
     }
     return [*names]
 
@@ -112,11 +114,11 @@ def _fetched(
             for path in files:
                 shutil.copy2(path, part / path.name)
             argv_here = [*argv, f"--prefix={part}", *pins]
-            fetched, said = environments.installed(argv_here, _progress, tell)
+            fetched, output = environments.installed(argv_here, _progress, tell)
             if fetched:
                 return environments.moved(part, target)
-        errors = [line for line in said.splitlines() if line.lower().startswith("npm err")]
-        wrong = _words(errors[1] if len(errors) > 1 else said.strip().splitlines()[-1:])
+        errors = [line for line in output.splitlines() if line.lower().startswith("npm err")]
+        wrong = _words(errors[1] if len(errors) > 1 else output.strip().splitlines()[-1:])
         if any(code in line for line in errors for code in NO_VERSION):
             raise UsageError(f"npm finds no such package or version: {wrong}")
     raise EnvironmentFailed(
@@ -130,8 +132,8 @@ def argv(program: str, target: Path, package: str) -> list[str]:
 
 
 def _progress(line: str) -> str:
-    found = FETCHED.match(line)
-    return f"fetched {found[1]}" if found else ""
+    package = FETCHED.match(line)
+    return f"fetched {package[1]}" if package else ""
 
 
 def _words(error: str | list[str]) -> str:

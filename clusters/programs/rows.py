@@ -98,8 +98,8 @@ class ProgramRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     def program_of(self, version: str) -> str:
         """The file of the client program for a version."""
-        found = (name for first, name in self.older.items() if version.startswith(f"{first}."))
-        return next(found, self.program)
+        programs = (name for first, name in self.older.items() if version.startswith(f"{first}."))
+        return next(programs, self.program)
 
 
 def _read() -> dict[tuple[str, str], ProgramRow]:
@@ -117,12 +117,12 @@ PROGRAMS: Mapping[tuple[str, str], ProgramRow] = _read()
 
 def named(library: str) -> tuple[str, str]:
     """The package and the version, "" for none, of a name as in `npm:@scope/name@5.0`."""
-    found = re.fullmatch(r"(\w+:@?[^@]+)(?:@(.*))?", library)
-    if found is None:
+    match = re.fullmatch(r"(\w+:@?[^@]+)(?:@(.*))?", library)
+    if match is None:
         raise UsageError(
             f"invalid library {library!r}: expected npm:PACKAGE@VERSION or deb:PACKAGE"
         )
-    return found[1], found[2] or ""
+    return match[1], match[2] or ""
 
 
 def pinned(package: str, row: ProgramRow, wanted: str) -> str:

@@ -178,8 +178,8 @@ def _unusable(argv: Sequence[str]) -> str:
     done = subprocess.run(
         argv, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=TRIAL_S, check=False
     )
-    said = [line.strip() for line in done.stderr.splitlines()]
-    errors = [line for line in said if re.match(r"(\w*Error\b|Exception in)", line)]
+    lines = [line.strip() for line in done.stderr.splitlines()]
+    errors = [line for line in lines if re.match(r"(\w*Error\b|Exception in)", line)]
     return (errors or [f"exit code {done.returncode}"])[0] if done.returncode else ""
 
 

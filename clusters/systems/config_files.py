@@ -52,26 +52,26 @@ def by_words(text: str) -> Iterator[Line]:
 def by_equals(text: str) -> Iterator[Line]:
     """Lines as of ZooKeeper and PostgreSQL: `key = value`, of the latter also without `=`."""
     for number, line in _lines(text):
-        found = re.match(r"([\w.]+)\s*=?\s*(.*)", line)
-        if found is None:
+        match = re.match(r"([\w.]+)\s*=?\s*(.*)", line)
+        if match is None:
             yield Line(number, line, "")
             continue
-        quoted = QUOTED.match(found[2])
-        plain = found[2].partition("#")[0].strip()
+        quoted = QUOTED.match(match[2])
+        plain = match[2].partition("#")[0].strip()
         value = plain if quoted is None else (quoted[1] or quoted[2] or "").replace("''", "'")
-        yield Line(number, found[1], value)
+        yield Line(number, match[1], value)
 
 
 def by_colons(text: str) -> Iterator[Line]:
     """Lines as of etcd's file in YAML, of whose keys each has one value; a nested one has none."""
     for number, line in _lines(text, keep_indent=True):
-        found = re.fullmatch(r"([\w-]+):(?:\s+(.*))?", line)
-        if found is None or line.startswith((" ", "-")):
+        match = re.fullmatch(r"([\w-]+):(?:\s+(.*))?", line)
+        if match is None or line.startswith((" ", "-")):
             yield Line(number, line.strip(), "")
             continue
-        value = re.sub(r"\s+#.*", "", found[2] or "").strip()
+        value = re.sub(r"\s+#.*", "", match[2] or "").strip()
         quoted = QUOTED.fullmatch(value)
-        yield Line(number, found[1], (quoted[1] or quoted[2] or "") if quoted else value)
+        yield Line(number, match[1], (quoted[1] or quoted[2] or "") if quoted else value)
 
 
 def _lines(text: str, *, keep_indent: bool = False) -> Iterator[tuple[int, str]]:
@@ -97,12 +97,12 @@ class ConfigFile:
     def problems(self, options: Mapping[str, str]) -> list[str]:
         """One line for each setting that Holdfast must own."""
         text = options.get(CONFIG, "")
-        found = []
+        problems = []
         for line in self.lines(text):
             why = self._why(line.key.lower())
             if why:
-                found.append(f"--config {name_of(text)}:{line.number}: {line.key}: {why}")
-        return found
+                problems.append(f"--config {name_of(text)}:{line.number}: {line.key}: {why}")
+        return problems
 
     def values(self, options: Mapping[str, str]) -> dict[str, str]:
         """The settings; the last one of a key counts."""

@@ -109,12 +109,12 @@ def _left(disk: Disk, saves: Sequence[Save], boot: Boot) -> tuple[Save, ...]:
     Lines of the log are written in order, so it is a beginning: some saves, and of the next one
     some entries. If none is what was found, all of it: the specification tells the difference.
     """
-    found = _on_disk(boot.disk)
+    on_disk = _on_disk(boot.disk)
     for part in _beginnings(saves):
         left = disk
         for save in part:
             left = _after(left, save)
-        if left == found:
+        if left == on_disk:
             return part
     if any(save.what == "all" for save in saves):
         raise Unreadable(f"{boot.node} died while a snapshot replaced its log")

@@ -24,12 +24,12 @@ CHUNK = 65536
 
 def given(options: Mapping[str, str]) -> list[tuple[str, int]]:
     """Host and port of each server; the port 0 where the text has none that is one."""
-    found = []
+    endpoints = []
     for word in options.get(SERVERS, "").split(","):
         host, _, port = word.strip().rpartition(":")
         good = port.isdecimal() and 0 < int(port) < 65536
-        found.append((host.strip("[]"), int(port) if good else 0))
-    return found
+        endpoints.append((host.strip("[]"), int(port) if good else 0))
+    return endpoints
 
 
 def command(

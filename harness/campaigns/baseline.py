@@ -177,10 +177,10 @@ def of_results(results: Sequence[Result], known: Sequence[Known]) -> Baseline:
             continue
         sum_of = sums.of_properties([result])
         for prop, one in result.properties.items():
-            told, runs = exercised.get((result.cell, prop), (0, 0))
+            tried, runs = exercised.get((result.cell, prop), (0, 0))
             # One row of the table may be missing: the next run makes up for it.
             seen = one.exercised or sum_of[prop].tried
-            exercised[result.cell, prop] = (told + seen, runs + 1)
+            exercised[result.cell, prop] = (tried + seen, runs + 1)
             if one.seen:
                 before = counted.get((result.cell, prop), 0)
                 counted[result.cell, prop] = before + sum_of[prop].opportunities

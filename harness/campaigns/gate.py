@@ -102,21 +102,21 @@ def judge(
     results: Sequence[Result], baseline: Baseline, given: Rules, today: date
 ) -> list[Trouble]:
     """All problems of these runs, the worst first."""
-    found = [*alone(results, baseline.known, today, given)]
+    troubles = [*alone(results, baseline.known, today, given)]
     changed = _changed(results, baseline)
-    found += _changes(changed, results, baseline)
+    troubles += _changes(changed, results, baseline)
     # Runs of two different descriptions of a system are not comparable.
     same = replace(
         baseline,
         exercised={key: n for key, n in baseline.exercised.items() if key[0] not in changed},
         measures={key: one for key, one in baseline.measures.items() if key[0] not in changed},
     )
-    found += _lost_exercise(results, same)
-    found += _new_limits(results, baseline, given)
+    troubles += _lost_exercise(results, same)
+    troubles += _new_limits(results, baseline, given)
     new = set(changed.values())
-    found += _slower([result for result in results if result.cell not in new], same, given)
+    troubles += _slower([result for result in results if result.cell not in new], same, given)
     order = {FAILED: 0, ENVIRONMENT: 1, INCONCLUSIVE: 2, PASSED: 3}
-    return sorted(found, key=lambda trouble: order[trouble.code])
+    return sorted(troubles, key=lambda trouble: order[trouble.code])
 
 
 def alone(
@@ -128,16 +128,16 @@ def alone(
     """Problems that need no baseline."""
     if not results:
         return [_trouble(INCONCLUSIVE, "no-runs", "", "no runs to judge")]
-    found: list[Trouble] = []
+    troubles: list[Trouble] = []
     for result in results:
         if failed(result):
             why = result.problems[0] if result.problems else "no reason recorded"
             says = f"seed {result.seed} could not be executed: {why}"
-            found.append(_trouble(ENVIRONMENT, "environment", result.cell, says, result=result))
+            troubles.append(_trouble(ENVIRONMENT, "environment", result.cell, says, result=result))
         elif result.problems:
             says = f"seed {result.seed} is incomplete: {result.problems[0]}"
-            found.append(_trouble(INCONCLUSIVE, "incomplete", result.cell, says, result=result))
-    return [*found, *_violations(results, known, today, given), *_duplicates(results, given),
+            troubles.append(_trouble(INCONCLUSIVE, "incomplete", result.cell, says, result=result))
+    return [*troubles, *_violations(results, known, today, given), *_duplicates(results, given),
             *_excuses(results, known, today),
             *_not_exercised(results)]  # fmt: skip
 
@@ -182,14 +182,14 @@ def _violations(
 ) -> Iterable[Trouble]:
     """Each broken promise once per cell and property, unless it is a known issue today, or a
     duplicate that is judged by rate."""
-    told: dict[tuple[str, str], list[tuple[Result, str]]] = {}
+    broken: dict[tuple[str, str], list[tuple[Result, str]]] = {}
     for result in results:
         for prop, one in result.broken():
             if prop == EXCLUSION and _by_rate(result, given):
                 continue
-            told.setdefault((result.cell, prop), []).append((result, one.sentence or one.reason))
+            broken.setdefault((result.cell, prop), []).append((result, one.sentence or one.reason))
     made = Counter(result.cell for result in results if not failed(result))
-    for (cell, prop), runs in told.items():
+    for (cell, prop), runs in broken.items():
         first, sentence = runs[0]
         says = f"violated in {len(runs)} of {made[cell]} runs, first with seed {first.seed}:"
         says = f"{says} {sentence}"
@@ -341,12 +341,16 @@ def _system(cell: str) -> str:
 
 def _new_limits(results: Sequence[Result], baseline: Baseline, given: Rules) -> Iterable[Trouble]:
     """Violated documented limits: a note, or a failure if `--fail-on limits` is given."""
-    told: set[tuple[str, str]] = set()
+    reported: set[tuple[str, str]] = set()
     for result in results:
         for prop, one in result.properties.items():
-            if one.promised or one.verdict is not Verdict.VIOLATED or (result.cell, prop) in told:
+            if (
+                one.promised
+                or one.verdict is not Verdict.VIOLATED
+                or (result.cell, prop) in reported
+            ):
                 continue
-            told.add((result.cell, prop))
+            reported.add((result.cell, prop))
             excused = any(k.property == prop and k.covers(result) for k in baseline.known)
             code = FAILED if given.limits and not excused else PASSED
             says = f"violated, never promised: {one.sentence or one.reason}"
@@ -382,11 +386,11 @@ def _slower(results: Sequence[Result], baseline: Baseline, given: Rules) -> Iter
 
 def _by_cell(results: Sequence[Result]) -> dict[str, list[Result]]:
     """The executed runs, by their cell."""
-    found: dict[str, list[Result]] = {}
+    results_of: dict[str, list[Result]] = {}
     for result in results:
         if not failed(result):
-            found.setdefault(result.cell, []).append(result)
-    return found
+            results_of.setdefault(result.cell, []).append(result)
+    return results_of
 
 
 def _shown(name: str, value: float) -> str:

@@ -63,11 +63,11 @@ def done(path: Path) -> dict[str, Result]:
 
     Runs that could not be executed are not among them, so that they are retried.
     """
-    found: dict[str, Result] = {}
+    by_key: dict[str, Result] = {}
     for result in noted(path):
-        if result.key not in found or failed(found[result.key]):
-            found[result.key] = result
-    return found
+        if result.key not in by_key or failed(by_key[result.key]):
+            by_key[result.key] = result
+    return by_key
 
 
 def noted(path: Path) -> list[Result]:

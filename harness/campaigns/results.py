@@ -248,19 +248,19 @@ def _tried(under: UnderKind, *, anywhere: bool) -> dict[str, Tried]:
 
 def _measures(judged: Judged) -> dict[str, float]:
     """Measures from the run's evidence; {} without evidence."""
-    told = judged.evidence
-    waited = told.latency_ns.get("acquire", Dist())
+    evidence = judged.evidence
+    waited = evidence.latency_ns.get("acquire", Dist())
     quantiles = {"p50": waited.p50, "p90": waited.p90, "p99": waited.p99}
-    found = {name: value for name, value in quantiles.items() if value is not None}
-    gaps = [row.gap_ns for row in told.failovers if row.gap_ns is not None]
+    measures = {name: value for name, value in quantiles.items() if value is not None}
+    gaps = [row.gap_ns for row in evidence.failovers if row.gap_ns is not None]
     if gaps:
-        found["failover"] = max(gaps)
+        measures["failover"] = max(gaps)
     span_s = (judged.stop_ns - judged.start_ns) / SECOND
-    if told != Evidence() and span_s > 0:
-        found["grants"] = round(told.acquire.granted / span_s, 3)
-        answered = sum(spans.n for spans in told.latency_ns.values())
-        found["ops"] = round(answered / span_s, 3)
-    return found
+    if evidence != Evidence() and span_s > 0:
+        measures["grants"] = round(evidence.acquire.granted / span_s, 3)
+        answered = sum(spans.n for spans in evidence.latency_ns.values())
+        measures["ops"] = round(answered / span_s, 3)
+    return measures
 
 
 def failed(result: Result) -> bool:

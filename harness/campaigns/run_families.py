@@ -34,16 +34,16 @@ class Family:
 def families(entries: Sequence[Entry]) -> list[Family]:
     """Each run in one family, in the order of the entries: that of the first of its runs."""
     named = {entry.dir.path.name: entry for entry in reversed(entries)}
-    found: dict[str, Family] = {}
+    by_head: dict[str, Family] = {}
     for entry in entries:
         head = _head(entry, named)
         key, title = (head.id, "") if isinstance(head, Entry) else (f" {head}", head)
-        family = found.setdefault(key, Family(title=title))
+        family = by_head.setdefault(key, Family(title=title))
         if isinstance(head, Entry) and head.id == entry.id:
             family.head = entry
         else:
             family.attempts.append(entry)
-    return list(found.values())
+    return list(by_head.values())
 
 
 def _head(entry: Entry, named: Mapping[str, Entry]) -> Entry | str:
@@ -68,8 +68,8 @@ def independent(entries: Iterable[Entry]) -> list[Entry]:
 
 def by_command(entries: Iterable[Entry]) -> dict[str, int]:
     """Command that made them -> number of attempts."""
-    found: dict[str, int] = {}
+    attempts: dict[str, int] = {}
     for entry in entries:
         name = entry.origin.by or "run"
-        found[name] = found.get(name, 0) + 1
-    return found
+        attempts[name] = attempts.get(name, 0) + 1
+    return attempts

@@ -70,7 +70,7 @@ class RunIndex:
     def entries(self) -> list[Entry]:
         """Every run, the newest first; links are not followed."""
         going = {Path(note.run_dir) for note in registry.noted() if note.alive}
-        found = []
+        entries = []
         for pattern in DEPTH:
             for manifest in self.root.glob(f"{pattern}/manifest.json"):
                 folder = manifest.parent
@@ -78,9 +78,9 @@ class RunIndex:
                 if not files.is_file(self.root, name):
                     continue
                 with contextlib.suppress(OSError):
-                    found.append(self._entry(folder, running=folder in going))
-        found.sort(key=lambda entry: (-entry.started, entry.id))
-        return found[:MOST_RUNS]
+                    entries.append(self._entry(folder, running=folder in going))
+        entries.sort(key=lambda entry: (-entry.started, entry.id))
+        return entries[:MOST_RUNS]
 
     def entry(self, ident: str) -> Entry | None:
         """The run of this id, None if there is none."""
@@ -137,11 +137,11 @@ class _Live:
             done = subprocess.run(
                 self._argv, capture_output=True, timeout=JUDGE_WITHIN_S, check=False
             )
-            said = json.loads(done.stdout) if done.returncode == 0 else {}
+            live = json.loads(done.stdout) if done.returncode == 0 else {}
         except (OSError, ValueError, subprocess.TimeoutExpired):
-            said = {}
+            live = {}
         with self._lock:
-            self._said = said or self._said
+            self._said = live or self._said
             self._next = time.monotonic() + JUDGE_EVERY_S
 
 

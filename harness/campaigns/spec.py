@@ -156,9 +156,9 @@ def read(table: Mapping[str, Json], known: Known, where: str, name: str, stage: 
     name: its default name.
     """
     reading = _Reading(known=known, where=where, stage=stage)
-    told = table.get("schema", SCHEMA)
-    if told != SCHEMA:
-        reading.wrong("", f"unsupported schema {told!r}: expected {SCHEMA!r}")
+    schema = table.get("schema", SCHEMA)
+    if schema != SCHEMA:
+        reading.wrong("", f"unsupported schema {schema!r}: expected {SCHEMA!r}")
     common = {key: value for key, value in table.items() if key in ENTRY_KEYS and key != "name"}
     for key in table:
         if key not in (*ENTRY_KEYS, "schema", "budget", "entry"):

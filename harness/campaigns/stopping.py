@@ -50,10 +50,10 @@ class Decided:
     def __call__(self, cell: int) -> bool:
         """Whether a cell needs no more runs."""
         bound, known = self._bounds[cell], self._sums[cell].values()
-        told = [one for one in known if one.held or one.violated or one.tried]
-        if not (bound > 0 and told and self._runs[cell] >= LEAST):
+        judged = [one for one in known if one.held or one.violated or one.tried]
+        if not (bound > 0 and judged and self._runs[cell] >= LEAST):
             return False
-        return all(one.violated or none_in(one.bounded) < bound for one in told)
+        return all(one.violated or none_in(one.bounded) < bound for one in judged)
 
 
 class Lacking:

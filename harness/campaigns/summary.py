@@ -115,13 +115,13 @@ class CellTally:
     def unexercised(self) -> list[str]:
         """Promised properties that neither held nor were violated in all runs together; and the
         kinds of fault under which that is so, if not all of them."""
-        found = list[str]()
+        names = list[str]()
         for prop, one in self.sums.items():
             if one.promised and one.open:
-                found.append(prop)
+                names.append(prop)
             elif one.promised:
-                found += [f"{prop} under {kind}" for kind in one.lacking()]
-        return sorted(found)
+                names += [f"{prop} under {kind}" for kind in one.lacking()]
+        return sorted(names)
 
     def left_unknown(self) -> tuple[LeftUnknown, ...]:
         """The same with causes and commands, each cause once."""
@@ -138,8 +138,8 @@ class CellTally:
 
     def word(self) -> str:
         """The state of the cell in one word."""
-        told = {1: "VIOLATED", 4: "ENVIRONMENT", 3: "UNKNOWN"}
-        return told.get(self.exit_code(), "LIMIT" if self.limits else "HOLDS")
+        words = {1: "VIOLATED", 4: "ENVIRONMENT", 3: "UNKNOWN"}
+        return words.get(self.exit_code(), "LIMIT" if self.limits else "HOLDS")
 
 
 def tally(results: Iterable[Result]) -> list[CellTally]:
@@ -206,12 +206,12 @@ def _cell_table(cell: CellTally) -> CellRow:
         "runs": cell.runs,
         "failed": cell.failed,
         "incomplete": cell.incomplete,
-        "verdicts": {prop: dict(found) for prop, found in sorted(cell.verdicts.items())},
+        "verdicts": {prop: dict(counts) for prop, counts in sorted(cell.verdicts.items())},
         "broken": dict(cell.broken),
         "limits": dict(cell.limits),
         "unexercised": cell.unexercised(),
         "opportunities": {
-            prop: told for prop, one in sorted(cell.sums.items()) if (told := _rows(one))
+            prop: rows for prop, one in sorted(cell.sums.items()) if (rows := _rows(one))
         },
         "left_unknown": [asdict(one) for one in cell.left_unknown()],
     }
@@ -221,8 +221,8 @@ def _rows(one: PropertySum) -> dict[str, dict[str, RowCount]]:
     return {
         fault: {
             name: {"runs": row.runs, "count": row.count, "sentence": row.sentence}
-            for name, row in told.rows.items()
+            for name, row in fault_sum.rows.items()
         }
-        for fault, told in one.faults.items()
-        if told.rows
+        for fault, fault_sum in one.faults.items()
+        if fault_sum.rows
     }

@@ -227,8 +227,8 @@ class PropertySum:
     @property
     def open(self) -> bool:
         """Whether no run violated or kept it, and neither does the sum under any kind."""
-        told = {Verdict.HOLDS, Verdict.VIOLATED}
-        return not (told & {*self.verdicts, *(one.verdict for one in self.faults.values())})
+        decided = {Verdict.HOLDS, Verdict.VIOLATED}
+        return not (decided & {*self.verdicts, *(one.verdict for one in self.faults.values())})
 
     @property
     def opportunities(self) -> int:
@@ -267,13 +267,13 @@ class PropertySum:
 
 def of_properties(results: Iterable[Result]) -> dict[str, PropertySum]:
     """Each property over these runs, without those that could not be executed."""
-    found: dict[str, PropertySum] = {}
+    sums: dict[str, PropertySum] = {}
     for result in results:
         if failed(result):
             continue
         for prop, one in result.properties.items():
-            found.setdefault(prop, PropertySum()).add(result, one)
-    return found
+            sums.setdefault(prop, PropertySum()).add(result, one)
+    return sums
 
 
 def left_unknown(results: Iterable[Result]) -> tuple[LeftUnknown, ...]:
@@ -292,7 +292,7 @@ def least_tried(results: Iterable[Result]) -> tuple[str, str, FaultSum] | None:
     systems: dict[str, list[Result]] = {}
     for result in results:
         systems.setdefault(result.system, []).append(result)
-    found = [
+    held = [
         (prop, fault, one)
         for runs in systems.values()
         for prop, each in of_properties(runs).items()
@@ -300,7 +300,7 @@ def least_tried(results: Iterable[Result]) -> tuple[str, str, FaultSum] | None:
         for fault, one in each.faults.items()
         if one.rows and one.verdict is Verdict.HOLDS
     ]
-    return min(found, key=lambda row: row[2].bounded, default=None)
+    return min(held, key=lambda row: row[2].bounded, default=None)
 
 
 def opportunities(result: Result) -> int | None:

@@ -93,9 +93,9 @@ class AgentLink:
             try:
                 answer: dict[str, Json] = json.loads(raw)
             except ValueError as error:
-                said = raw.decode(errors="replace").strip()[:LONGEST_SHOWN]
+                shown = raw.decode(errors="replace").strip()[:LONGEST_SHOWN]
                 raise AgentLost(
-                    f"fault agent: no response, but {said!r}; see {self._log}"
+                    f"fault agent: no response, but {shown!r}; see {self._log}"
                 ) from error
             if answer.get("id") == number:
                 return answer

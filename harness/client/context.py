@@ -236,31 +236,31 @@ class Context:
 
     async def holder(self, lock: str) -> int | None:
         """The holder's token, NO_TOKEN if there is no holder, None without a response."""
-        said = await self._query(Op.HOLDER, lock, 0)
-        return said.token if said.outcome is Status.OK else None
+        answer = await self._query(Op.HOLDER, lock, 0)
+        return answer.token if answer.outcome is Status.OK else None
 
     async def place(self, lock: str) -> int | None:
         """Number of waiters ahead of this client's latest attempt, -1 if it does not wait, None: no
         response. Called while an acquire of the client is in flight."""
-        said = await self._query(Op.PLACE, lock, attempt_id(self.process, self._attempts))
-        return said.place if said.outcome is Status.OK else None
+        answer = await self._query(Op.PLACE, lock, attempt_id(self.process, self._attempts))
+        return answer.place if answer.outcome is Status.OK else None
 
     async def length(self, lock: str) -> int | None:
         """Number of waiters for a lock, None: no response."""
-        said = await self._query(Op.LENGTH, lock, 0)
-        return said.length if said.outcome is Status.OK and said.length >= 0 else None
+        answer = await self._query(Op.LENGTH, lock, 0)
+        return answer.length if answer.outcome is Status.OK and answer.length >= 0 else None
 
     async def check(self, grant: Grant) -> bool | None:
         """Whether a hold, past or present, is in force; None: no response."""
         edges = {"attempt": grant.attempt, "token": grant.token}
-        said = await self._call(Op.CHECK, grant.lock, edges, partial(self._able.check, grant))
-        return {Status.OK: True, Status.FAIL: False}.get(said.outcome)
+        answer = await self._call(Op.CHECK, grant.lock, edges, partial(self._able.check, grant))
+        return {Status.OK: True, Status.FAIL: False}.get(answer.outcome)
 
     async def force_unlock(self, lock: str, *, token: int) -> bool:
         """As an operator, end the hold that has a token. False: not ended, or unknown."""
         call = partial(self._able.force, lock, token=token)
-        said = await self._call(Op.FORCE_UNLOCK, lock, {"token": token}, call)
-        return said.outcome is Status.OK
+        answer = await self._call(Op.FORCE_UNLOCK, lock, {"token": token}, call)
+        return answer.outcome is Status.OK
 
     async def _query(self, op: Op, lock: str, attempt: int) -> Queried:
         if op not in self._reports:
@@ -271,8 +271,8 @@ class Context:
 
         def asked() -> Queried:
             row = self._invoked(op, lock, attempt)
-            said = cast(Queried, self._able.query(lock, attempt=attempt))
-            return self._said(op, row, said)
+            answer = cast(Queried, self._able.query(lock, attempt=attempt))
+            return self._said(op, row, answer)
 
         return await asyncio.get_running_loop().run_in_executor(self._asking, asked)
 
@@ -313,8 +313,8 @@ class Context:
     async def release_reentrant(self, grant: Grant) -> bool | None:
         """Release one entry. Whether the lock is now fully released; None: not known."""
         answer = await self._release(grant)
-        said = answer.outcome is Status.OK and answer.left >= 0
-        return answer.left == 0 if said else None
+        counted = answer.outcome is Status.OK and answer.left >= 0
+        return answer.left == 0 if counted else None
 
     async def _release(self, grant: Grant) -> Answer:
         answer = await self._call(
@@ -447,8 +447,8 @@ class Context:
     ) -> Answer:
         watch = self.guard.enter(guard_ns / SECOND)
         try:
-            said = call()
-            answer = said if isinstance(said, Answer) else await said
+            called = call()
+            answer = called if isinstance(called, Answer) else await called
         except asyncio.CancelledError:
             if not watch.gave_up():
                 # The caller no longer wants the result. That is not a hung request.
@@ -482,8 +482,8 @@ class Context:
         err = self._recorder.intern(answer.error)
         token = answer.token if answer.token != NO_TOKEN else None
         res = answer.ttl_ns if answer.left < 0 else answer.left + 1
-        said = {"res": res, "err": err, "spent": answer.spent}
-        self._recorder.complete(row, answer.outcome, token=token, **said, stamped=stamped)
+        columns = {"res": res, "err": err, "spent": answer.spent}
+        self._recorder.complete(row, answer.outcome, token=token, **columns, stamped=stamped)
 
     async def _run(self, call: Callable[[], Awaitable[None] | None]) -> None:
         """Open or close, in the client's own thread if it has one."""

@@ -136,11 +136,11 @@ class OrderingAgent:
         os.close(line)
 
     def _seen(self, fault: str) -> dict[str, Json]:
-        found: list[dict[str, Json]] = []
+        rows: list[dict[str, Json]] = []
         for node in self._given[fault]:
             for path in self._files(node, "done"):
-                found += [json.loads(line) for line in path.read_text().splitlines()]
-        mine = [row for row in found if row.pop("fault") == fault]
+                rows += [json.loads(line) for line in path.read_text().splitlines()]
+        mine = [row for row in rows if row.pop("fault") == fault]
         return {"effective": any("refused" not in row for row in mine), "done": mine}
 
     def _files(self, node: str, kind: str) -> list[Path]:

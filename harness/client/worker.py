@@ -194,14 +194,14 @@ def context(
 
     clock: the virtual clock of the simulator, for a lock client that takes one.
     """
-    told: list[Context] = []
+    contexts: list[Context] = []
     setup = ClientSetup(
         process=process,
         name=config["writer"],
         servers=tuple((name, address) for name, address in config["servers"]),
         lease_ns=config["lease_ns"],
         options=config["options"],
-        tell=lambda *args, **kwargs: told[0].tell(*args, **kwargs),
+        tell=lambda *args, **kwargs: contexts[0].tell(*args, **kwargs),
         seed=config["seed"],
         clock=clock,
         folder=config.get("folder", ""),
@@ -223,8 +223,8 @@ def context(
         now=now,
         stamps=stamps,
     )
-    told.append(Context(parts, tuple(config["locks"])))
-    return told[0]
+    contexts.append(Context(parts, tuple(config["locks"])))
+    return contexts[0]
 
 
 if __name__ == "__main__":

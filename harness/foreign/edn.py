@@ -81,14 +81,14 @@ def _tokens(file: BinaryIO) -> Iterator[tuple[int, str, str]]:
         buffer, last = rest + text, not text
         at = 0
         while at < len(buffer):
-            found = _TOKEN.match(buffer, at)
-            if found is None or (found.end() == len(buffer) and not last):
+            match = _TOKEN.match(buffer, at)
+            if match is None or (match.end() == len(buffer) and not last):
                 break
-            kind, word = str(found.lastgroup), found.group()
+            kind, word = str(match.lastgroup), match.group()
             if kind != "blank":
                 yield line, kind, word
             line += word.count("\n")
-            at = found.end()
+            at = match.end()
         rest = buffer[at:]
         if len(rest) > LONGEST:
             raise Malformed(line, f"a token of more than {LONGEST} characters")

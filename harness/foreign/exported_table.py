@@ -191,13 +191,13 @@ def parquet_events(file: BinaryIO) -> Iterator[Event]:
     from pyarrow import ArrowException, parquet
 
     try:
-        told = parquet.read_metadata(file)
-        columns = told.schema.names
+        metadata = parquet.read_metadata(file)
+        columns = metadata.schema.names
         _complete(columns)
-        _fits(told)
-        found = parquet.ParquetFile(file, read_dictionary=[n for n in TEXTS if n in columns])
+        _fits(metadata)
+        parquet_file = parquet.ParquetFile(file, read_dictionary=[n for n in TEXTS if n in columns])
         wanted = [name for name in (*WANTED, "mode", "err", "arg") if name in columns]
-        rows = list(_rows(found.iter_batches(BATCH, columns=wanted)))
+        rows = list(_rows(parquet_file.iter_batches(BATCH, columns=wanted)))
     except (ArrowException, OSError, ValueError) as error:
         raise Malformed(1, f"unreadable Parquet: {str(error)[:200]}") from error
     return _events(enumerate(rows, start=1))
@@ -263,8 +263,8 @@ def _events(rows: Iterable[tuple[int, Row]]) -> Iterator[Event]:
         process = client + lane * clients
         edges.append((begun, 0, line, _event(row, line, process, "invoke", FS[op], begun)))
         if answered:
-            told = _event(row, line, process, KINDS[status], FS[op], over)
-            edges.append((over, 1, line, told))
+            completion = _event(row, line, process, KINDS[status], FS[op], over)
+            edges.append((over, 1, line, completion))
     edges.sort(key=lambda edge: edge[:3])
     for edge in edges:
         yield edge[3]

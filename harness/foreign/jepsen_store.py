@@ -30,12 +30,12 @@ def is_store(path: Path) -> bool:
 
 def history_of(folder: Path) -> Path:
     """Its history. UsageError if it has none that can be read."""
-    found = folder / HISTORY
-    if not found.is_file():
+    history = folder / HISTORY
+    if not history.is_file():
         raise UsageError(
             f"{folder}: a store folder of Jepsen without {HISTORY}; {TEST} is not read"
         )
-    return found
+    return history
 
 
 def compared(folder: Path, ours: Verdict) -> JepsenRow | None:
@@ -70,10 +70,10 @@ def compared(folder: Path, ours: Verdict) -> JepsenRow | None:
 def words(row: JepsenRow) -> str:
     """One sentence for the terminal."""
     valid = row["valid"] if row["valid"] == UNKNOWN else str(row["valid"]).lower()
-    told = f"{RESULTS} has :valid? {valid} ({', '.join(row['compared'])})"
+    sentence = f"{RESULTS} has :valid? {valid} ({', '.join(row['compared'])})"
     if row["agrees"] is None:
-        return f"{told}: one of the two verdicts is unknown"
-    return f"{told}: Jepsen {'agrees' if row['agrees'] else 'DISAGREES'}"
+        return f"{sentence}: one of the two verdicts is unknown"
+    return f"{sentence}: Jepsen {'agrees' if row['agrees'] else 'DISAGREES'}"
 
 
 def _verdicts(name: str, results: Mapping[Hashable, Hashable]) -> Iterator[tuple[str, Hashable]]:

@@ -113,8 +113,8 @@ class _Reader:
             ) from error
         except (RecursionError, ValueError) as error:
             raise Malformed(self.line(), f"unreadable JSON: {error}") from error
-        found: Json = value
-        return found
+        decoded: Json = value
+        return decoded
 
 
 def _refuse(word: str) -> object:

@@ -165,8 +165,8 @@ def _unpacked(op: ForeignOp) -> ForeignOp:
     answer = op.result
     if isinstance(answer, tuple) and len(answer) == 2:
         answer = answer[1]
-    told = op.told_value and answer is not None
-    return replace(op, key=key, value=value, result=answer, told_value=told)
+    has_value = op.told_value and answer is not None
+    return replace(op, key=key, value=value, result=answer, told_value=has_value)
 
 
 class Malformed(Exception):

@@ -138,12 +138,12 @@ def _objects(file: BinaryIO) -> Iterator[tuple[int, Json]]:
     decode = msgspec.json.Decoder().decode
     for line, raw in _lines(file):
         try:
-            found = decode(raw)
+            decoded = decode(raw)
         except msgspec.DecodeError as error:
             raise Malformed(line, f"not a JSON object: {error}") from error
         except (RecursionError, ValueError) as error:
             raise Malformed(line, f"unreadable JSON: {error}") from error
-        yield line, found
+        yield line, decoded
 
 
 def _of_object(fields: object, line: int, number: int, wanted: str) -> Event | None:

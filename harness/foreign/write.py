@@ -57,8 +57,8 @@ def events(history: History, nodes: Nodes = MappingProxyType({})) -> Iterator[Fi
         edges.append((int(begun["time"]), 0, number, begun))
         status = Status(int(row["status"]))
         if status is not Status.INVOKED:
-            told = _completion(history, row, begun, status)
-            edges.append((int(told["time"]), 1, number, told))
+            completion = _completion(history, row, begun, status)
+            edges.append((int(completion["time"]), 1, number, completion))
     edges.sort(key=lambda edge: edge[:3])
     for _, _, _, fields in edges:
         yield fields

@@ -45,8 +45,8 @@ def call_errors(history: History) -> list[CallError]:
         op, text = divmod(int(value), len(history.strings))
         alike = (op, _NUMBER.sub("0", history.strings[text]))
         groups.setdefault(alike, []).append((wrong[at], wrong[members]))
-    found = [_one(history, op, members) for (op, _), members in groups.items()]
-    return sorted(found, key=lambda one: (-one.n, one.first_ns, one.op))[:MOST]
+    errors = [_one(history, op, members) for (op, _), members in groups.items()]
+    return sorted(errors, key=lambda one: (-one.n, one.first_ns, one.op))[:MOST]
 
 
 def _one(history: History, op: int, members: Sequence[tuple[np.int64, Indices]]) -> CallError:

@@ -24,17 +24,21 @@ def first_difference(one: History, other: History) -> str:
 def _rows(history: History) -> list[tuple[int | str, ...]]:
     """Every row by its meaning, in order of its call."""
     rows, strings = history.rows, history.strings
-    told = (int(Op.LOST), int(Op.CLOSED))
-    found = []
+    explained = (int(Op.LOST), int(Op.CLOSED))
+    meanings = []
     for row in rows:
         values = tuple(
-            strings[int(row[name])] if name == "res" and int(row["f"]) in told else int(row[name])
+            strings[int(row[name])]
+            if name == "res" and int(row["f"]) in explained
+            else int(row[name])
             for name in SHOWN
         )
         where = (int(row["t_inv"]), history.writers[int(row["writer"])], int(row["row"]))
         kind = (int(row["f"]), int(row["process"]), int(row["status"]))
-        found.append((*where, *kind, strings[int(row["key"])], strings[int(row["err"])], *values))
-    return sorted(found)
+        meanings.append(
+            (*where, *kind, strings[int(row["key"])], strings[int(row["err"])], *values)
+        )
+    return sorted(meanings)
 
 
 def _words(row: tuple[int | str, ...] | None) -> str:
@@ -42,6 +46,6 @@ def _words(row: tuple[int | str, ...] | None) -> str:
         return "no such row"
     t_ns, writer, number, f, _, status, key, error, *values = row
     rest = " ".join(f"{name}={value}" for name, value in zip(SHOWN, values, strict=True))
-    said = f" ({error})" if error else ""
+    reason = f" ({error})" if error else ""
     op, outcome = Op(int(f)).name.lower().replace("_", "-"), Status(int(status)).name
-    return f"row {number} of {writer}: {op} {key} at {t_ns} ns, {outcome}, {rest}{said}"
+    return f"row {number} of {writer}: {op} {key} at {t_ns} ns, {outcome}, {rest}{reason}"

@@ -36,8 +36,8 @@ def placed(values: Ints) -> tuple[Ints, Ints]:
     in no row. Faster than `numbered`."""
     low, high = (int(values.min()), int(values.max())) if len(values) else (0, -1)
     if high - low > SPARSE * len(values):
-        found, _, of = numbered(values)
-        return found, of
+        different, _, of = numbered(values)
+        return different, of
     return np.arange(low, high + 1), values - low
 
 
@@ -48,8 +48,8 @@ def numbered(attempts: Ints) -> tuple[Ints, Ints, Ints]:
     """
     places = _places(attempts)
     if places is None:
-        found, first, of = np.unique(attempts, return_index=True, return_inverse=True)
-        return found, first, of.ravel()
+        different, first, of = np.unique(attempts, return_index=True, return_inverse=True)
+        return different, first, of.ravel()
     # Places 2 0 2 of three rows: written from the last row on, place 2 keeps row 0. First rows 1 -
     # 0: place 0 is number 0, place 2 number 1.
     rows = len(attempts)

@@ -20,8 +20,8 @@ class EventCounts:
 
     def happened(self, what: Event) -> tuple[int, int]:
         """(how often, time of the last one in ns, 0 if none)."""
-        found = list(self._of(what))
-        return sum(count for count, _ in found), max((t_ns for _, t_ns in found), default=0)
+        counts = list(self._of(what))
+        return sum(count for count, _ in counts), max((t_ns for _, t_ns in counts), default=0)
 
     def _of(self, what: Event) -> Iterator[tuple[int, int]]:
         for op in what.ops:

@@ -75,8 +75,8 @@ class Growing:
                 with suppress(UsageError):
                     self._segments[path] = _Followed(reader.read_header(path))
         # Also one that was not listed: some file systems miss a name whose file is replaced.
-        for found in self._segments.values():
-            self._follow(found)
+        for segment in self._segments.values():
+            self._follow(segment)
         if not self.seen:
             return None
         self._drop()

@@ -163,25 +163,25 @@ class HostClocks:
 
     def problems(self, errors: Mapping[str, int]) -> list[str]:
         """Why these clocks do not suffice. errors: host -> proven error of its timestamps."""
-        found = []
+        reasons = []
         for host, error_ns in errors.items():
             if self.clocks[host].contradicted:
-                found.append(
+                reasons.append(
                     f"the clock of host {host} moved by more than {self.most_ppm} ppm against the"
                     " driver's: it stepped, or the machine was suspended"
                 )
             if error_ns > self.asked_ns:
-                found.append(
+                reasons.append(
                     f"the clock of host {host} has an error of up to {error_ns / 1e6:.3g} ms, and"
                     f" the limit is {self.asked_ns / 1e6:.3g} ms (clock_bound)"
                 )
         missing = [host for host in self.seen_ns if host not in self.whole]
         if missing:
-            found.append(
+            reasons.append(
                 f"incomplete records from {', '.join(missing)}: the history is judged up"
                 " to the last time that all hosts' records cover"
             )
-        return found
+        return reasons
 
 
 def read(path: Path) -> HostClocks | None:

@@ -50,15 +50,15 @@ class Live:
 
     def states(self) -> dict[str, int]:
         """The state that each writer reports, by writer."""
-        found: dict[str, int] = {}
+        state_of: dict[str, int] = {}
         for path in segment_files(self._directory):
             try:
                 header = read_header(path)
             except OSError:
                 continue
             # It only grows, and a segment that is full may keep what it was then.
-            found[header.writer] = max(header.state, found.get(header.writer, 0))
-        return found
+            state_of[header.writer] = max(header.state, state_of.get(header.writer, 0))
+        return state_of
 
     def ready(self, writer: str) -> bool:
         """Whether the writer has reported that it is ready to start."""

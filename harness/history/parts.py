@@ -226,12 +226,12 @@ class Parts:
 
     def _late(self, attempts: Numbers) -> int:
         """How many of these attempts, which are sorted, were dropped before."""
-        found = 0
+        late = 0
         for process, mine in _by_process(attempts):
             over = self._over.get(process)
             if over is not None:
-                found += int(over[mine[mine < len(over)]].sum())
-        return found
+                late += int(over[mine[mine < len(over)]].sum())
+        return late
 
     def _stays(
         self, rows: Columns, known: tuple[Numbers, Numbers, Numbers], until_ns: int
@@ -276,12 +276,12 @@ class Parts:
 
     def _dead(self, rows: Columns, until_ns: int) -> Bools:
         """Which calls never returned because their client was killed."""
-        found: Bools = (rows["status"] == Status.INVOKED) & (rows["t_ret"] == 0)
-        for place in np.flatnonzero(found).tolist():
+        dead: Bools = (rows["status"] == Status.INVOKED) & (rows["t_ret"] == 0)
+        for place in np.flatnonzero(dead).tolist():
             kills = self.kills.get(int(rows["process"][place]), ())
             sent_ns = int(rows["t_inv"][place])
-            found[place] = any(sent_ns <= kill_ns < until_ns for kill_ns in kills)
-        return found
+            dead[place] = any(sent_ns <= kill_ns < until_ns for kill_ns in kills)
+        return dead
 
     def _drop(self, attempts: Numbers) -> None:
         for process, mine in _by_process(attempts):
@@ -373,7 +373,7 @@ def _going_on(
 def _newest_of_each_lock(rows: Columns, of: Numbers, count: int) -> Bools:
     """Per attempt whether it has the largest token of a lock or of a resource so far, is the last
     that asked for its lock, or the last that a resource accepted."""
-    found = np.zeros(count, bool)
+    is_newest = np.zeros(count, bool)
     kind, ok = rows["f"], rows["status"] == Status.OK
     asked, served = among(kind, _ASKS), among(kind, _SERVED)
     for which in (asked, asked & ok, served & ok):
@@ -386,5 +386,5 @@ def _newest_of_each_lock(rows: Columns, of: Numbers, count: int) -> Bools:
             equal = by == most[keys]
             newest = np.full(len(most), -1)
             newest[keys[equal]] = places[equal]
-            found[of[newest[newest >= 0]]] = True
-    return found
+            is_newest[of[newest[newest >= 0]]] = True
+    return is_newest

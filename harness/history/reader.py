@@ -242,15 +242,15 @@ def load(directory: Path) -> Recording:
     widened to the driver's clock. UsageError names the file and row of the first damage; nothing is
     repaired or written.
     """
-    found = by_writer(directory)
+    headers_of = by_writer(directory)
     if why := too_large(directory):
         raise UsageError(f"{why}; holdfast check judges it in parts")
     table = Strings()
     metas, states, problems = {}, {}, []
     # What is read goes straight to its place: parts that are joined later take as much once more.
-    every = chain.from_iterable(found.values())
+    every = chain.from_iterable(headers_of.values())
     space, bounds = room(MERGED_DTYPE, sum(map(at_most, every))), [0]
-    for number, (writer, headers) in enumerate(found.items()):
+    for number, (writer, headers) in enumerate(headers_of.items()):
         problems += gaps(writer, headers)
         numbers = table.add(read_strings(directory / f"{writer}.strings"))
         states[writer], stamps_ns = newest(headers)
@@ -265,29 +265,29 @@ def load(directory: Path) -> Recording:
     if clocks is None:
         whole = recording(space.shortened(bounds[-1]), table, metas, states, problems)
         return replace(whole, starved=spans)
-    parts, told, problems = widened(
+    parts, summaries, problems = widened(
         [space[begin:end] for begin, end in pairwise(bounds)], metas, clocks, problems
     )
     return replace(
         recording(stacked(MERGED_DTYPE, parts), table, metas, states, problems),
-        clocks=told,
+        clocks=summaries,
         starved=spans,
-        error_ns=max((one.error_ns for one in told.values()), default=0),
+        error_ns=max((one.error_ns for one in summaries.values()), default=0),
     )
 
 
 def by_writer(directory: Path) -> dict[str, list[Header]]:
     """The segments of each writer, in order. UsageError if there are none, unless the run ended
     during its deployment, before any writer recorded anything."""
-    found: dict[str, list[Header]] = {}
+    headers_of: dict[str, list[Header]] = {}
     for path in segment_files(directory):
         header = read_header(path)
-        found.setdefault(header.writer, []).append(header)
-    if not found and not _ended_during_deployment(RunDir(directory.parent)):
+        headers_of.setdefault(header.writer, []).append(header)
+    if not headers_of and not _ended_during_deployment(RunDir(directory.parent)):
         raise UsageError(f"{directory}: no *.seg files; expected a run directory of Holdfast")
-    for headers in found.values():
+    for headers in headers_of.values():
         headers.sort(key=lambda header: header.first_row)
-    return found
+    return headers_of
 
 
 def _ended_during_deployment(run: RunDir) -> bool:
@@ -311,15 +311,15 @@ def at_most(header: Header) -> int:
 
 def starved(run_dir: Path, clocks: host_clocks.HostClocks | None) -> tuple[Starved, ...]:
     """The starved spans that every process recorded; none in a run of an older Holdfast."""
-    found = []
+    spans = []
     for node in files.listed(run_dir, "logs"):
         name = f"logs/{node}/{starvation.FILE}"
         if not files.is_file(run_dir, name):
             continue
         with files.shaped(run_dir / name):
             for line in files.read(run_dir, name).split(b"\n")[:-1]:
-                found.append(_on_our_clock(starvation.of_row(files.row(line)), clocks))
-    return tuple(sorted(found, key=lambda one: (one.from_ns, one.to_ns, one.node)))
+                spans.append(_on_our_clock(starvation.of_row(files.row(line)), clocks))
+    return tuple(sorted(spans, key=lambda one: (one.from_ns, one.to_ns, one.node)))
 
 
 def _on_our_clock(one: Starved, clocks: host_clocks.HostClocks | None) -> Starved:
@@ -357,15 +357,15 @@ def widened(
         stamps[host] += [rows["t_inv"].copy(), rows["t_ret"][returned]]
         rows["t_inv"] = clock.earliest(rows["t_inv"])
         rows["t_ret"][returned] = clock.latest(rows["t_ret"][returned])
-    told, errors = {}, {}
+    summaries, errors = {}, {}
     for host, clock in clocks.clocks.items():
         seen = np.concatenate([np.empty(0, np.int64), *stamps[host]])
-        told[host] = clock.summary(seen)
-        errors[host] = told[host].error_ns
+        summaries[host] = clock.summary(seen)
+        errors[host] = summaries[host].error_ns
     cut_ns = clocks.cut_ns()
     if cut_ns is not None:
         kept = [cut(rows, cut_ns) for rows in kept]
-    return kept, told, [*problems, *clocks.problems(errors)]
+    return kept, summaries, [*problems, *clocks.problems(errors)]
 
 
 def cut(rows: Rows, cut_ns: int) -> Columns:
@@ -488,9 +488,9 @@ def segment_files(directory: Path) -> list[Path]:
 
 def too_large(directory: Path) -> str:
     """Why a history does not fit in the memory of this machine, "" if it does."""
-    found = by_writer(directory)
+    headers_of = by_writer(directory)
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    rows = sum(at_most(header) for headers in found.values() for header in headers)
+    rows = sum(at_most(header) for headers in headers_of.values() for header in headers)
     total = rows * ROW_BYTES
     # The merged history, its order and the checkers' columns need a few times as much.
     if total <= memory // 4:
@@ -519,8 +519,8 @@ def merge_form(
     columns = {name: rows[name] if whole else rows[name][kept] for name, _ in ROW_FIELDS}
     if whole and isinstance(rows, np.ndarray):
         columns = {name: column.copy() for name, column in columns.items()}
-    told = among(columns["f"], SAYS_WHY)
-    damage = _damaged(columns, told, len(numbers))
+    explained = among(columns["f"], SAYS_WHY)
+    damage = _damaged(columns, explained, len(numbers))
     if damage.any():
         at = int(kept[np.argmax(damage)]) + skipped
         place = "" if header.packed else f" (byte {HEADER_BYTES + at * ROW_BYTES})"
@@ -528,7 +528,7 @@ def merge_form(
     # A segment numbers its texts by itself: its text 2 may be the run's text 17, numbers[2].
     for name in ("key", "err"):
         columns[name] = numbers.astype(MERGED_DTYPE[name])[columns[name]]
-    columns["res"][told] = numbers[columns["res"][told]]
+    columns["res"][explained] = numbers[columns["res"][explained]]
     columns["writer"] = np.full(len(kept), writer, MERGED_DTYPE["writer"])
     columns["row"] = (kept + header.first_row).astype(MERGED_DTYPE["row"])
     return Columns(MERGED_DTYPE, columns)

@@ -58,12 +58,12 @@ def pack(header: reader.Header) -> None:
     if len(data) != HEADER_BYTES + header.capacity * ROW_BYTES:
         return
     made = packed(data)
-    found = packed_columns.columns(
+    unpacked = packed_columns.columns(
         lambda at, count: made[at : at + count], header.capacity, 0, header.capacity
     )
     rows = np.frombuffer(data, reader.ROW_DTYPE, offset=HEADER_BYTES)
     # The other file is gone afterwards.
-    same = all(np.array_equal(rows[field], column) for field, column in found.items())
+    same = all(np.array_equal(rows[field], column) for field, column in unpacked.items())
     if same and len(made) < len(data):
         files.write(folder, name, made)
 

@@ -189,8 +189,8 @@ class Answers:
 
     def _first_told(self, at: int) -> int:
         """The time of the first response to an attempt that it waits."""
-        told = (self.rows.t_inv[r] for r in self.run.waiting(at))
-        return min(told, default=INF)
+        responses_ns = (self.rows.t_inv[r] for r in self.run.waiting(at))
+        return min(responses_ns, default=INF)
 
     def _in_turn(self, key: int) -> bool:
         """Whether FIFO order is declared, and no grant of a lock contradicts it."""

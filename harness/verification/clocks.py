@@ -71,10 +71,10 @@ class Clocks:
     """All hosts of a run. `whole`: all rows of every host are present."""
 
     def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        head, *told = rows
+        head, *timed = rows
         samples: dict[str, list[Sample]] = {}
-        whole = {row["host"] for row in told if "whole" in row}
-        for row in told:
+        whole = {row["host"] for row in timed if "whole" in row}
+        for row in timed:
             if "whole" not in row:
                 at = int(row["host_ns"])
                 one = (at, int(row["sent_ns"]) - at, int(row["received_ns"]) - at)

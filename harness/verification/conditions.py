@@ -359,8 +359,8 @@ class Conditions:
                 sure = rows.status[r] == OK and rows.status[at] == OK
                 if late and sure and run.believed(at)["renew_proves"]:
                     found.add(rows.key[at])
-                told = rows.status[r] == OK and rows.res[r] > 0
-                over = max(over, rows.t_ret[r] + rows.res[r] + more if told else INF)
+                leased = rows.status[r] == OK and rows.res[r] > 0
+                over = max(over, rows.t_ret[r] + rows.res[r] + more if leased else INF)
         return found
 
     # Grants.

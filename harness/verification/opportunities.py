@@ -71,10 +71,10 @@ class Opportunities:
             self._check_owner(kind, entry)
             return
         pattern = PATTERNS[str(entry["row"])]
-        told = entry["witnesses"]
-        if set(told) != set(pattern.roles):
+        witnesses = entry["witnesses"]
+        if set(witnesses) != set(pattern.roles):
             raise Refused(f"its witnesses are not {' and '.join(pattern.roles)}")
-        first, second = (self._row(name, told[name]) for name in pattern.roles)
+        first, second = (self._row(name, witnesses[name]) for name in pattern.roles)
         windows = [w for w in self.run.windows if w.id == entry["fault"] and w.do == kind]
         if not windows or not windows[0].effective or not windows[0].traits.kills:
             raise Refused(f"{entry['fault']} is no {kind} that took effect")
@@ -92,12 +92,12 @@ class Opportunities:
 
     def _check_owner(self, kind: str, entry: Told) -> None:
         """The same of a row about former owners."""
-        pattern, told = owner_opportunities.PATTERNS[str(entry["row"])], entry["witnesses"]
+        pattern, witnesses = owner_opportunities.PATTERNS[str(entry["row"])], entry["witnesses"]
         roles = [role for role in (*pattern.roles, pattern.other) if role]
-        if set(told) != set(roles):
+        if set(witnesses) != set(roles):
             raise Refused(f"its witnesses are not {' and '.join(roles)}")
-        owner = self._row(pattern.roles[0], told[pattern.roles[0]])
-        shows = self._any(told[pattern.roles[1]])
+        owner = self._row(pattern.roles[0], witnesses[pattern.roles[0]])
+        shows = self._any(witnesses[pattern.roles[1]])
         windows = [w for w in self.run.windows if w.id == entry["fault"] and w.do == kind]
         if not windows or not windows[0].effective:
             raise Refused(f"{entry['fault']} is no {kind} that took effect")
@@ -105,7 +105,7 @@ class Opportunities:
             self._owners = owner_opportunities.Owners(self.conditions)
         lost = ""
         if pattern.other:
-            other = self._row(pattern.other, told[pattern.other])
+            other = self._row(pattern.other, witnesses[pattern.other])
             lost = self._owners.lost_to(owner, other, shows)
         for why in (
             pattern.shows(self._owners, owner, shows),
@@ -242,13 +242,13 @@ class Opportunities:
             return "one of its acquires was granted no token"
         if (waiter.mode, later.mode) != (0, 0):
             return "its acquires share the lock"
-        told = [
+        waiting_ns = [
             min((self.rows.t_inv[at] for at in run.waiting(row.at)), default=INF)
             for row in (waiter, later)
         ]
-        if not told[0] + slack < later.t_inv:
+        if not waiting_ns[0] + slack < later.t_inv:
             return "its first request was not told to wait before the second one was called"
-        if not max(told) < stroke.from_ns - slack:
+        if not max(waiting_ns) < stroke.from_ns - slack:
             return "one of its acquires did not wait yet at the fault"
         if not min(waiter.t_ret, later.t_ret) > stroke.from_ns + slack:
             return "one of its acquires was granted before the fault"
@@ -290,7 +290,9 @@ class Opportunities:
             ]
             asks = (at for each in run.asks().values() for at in each)
             waits = ((at, run.waiting(at)) for at in asks)
-            calls += [(rows.t_inv[at], rows.t_inv[told[-1]]) for at, told in waits if told]
+            calls += [
+                (rows.t_inv[at], rows.t_inv[responses[-1]]) for at, responses in waits if responses
+            ]
             calls.sort()
             soonest, last = list[int](), INF
             for _, back in reversed(calls):

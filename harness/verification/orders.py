@@ -186,14 +186,14 @@ class Orders:
         of a later grant does it matter when exactly the hold ended.
         """
         slack = self._run.slack_ns
-        told = self._told(order)
+        known_ns = self._told(order)
         # The first return of all that follow a grant: 5, 9, 7 -> 7, 7, INF.
-        first = list(accumulate(reversed(told), min, initial=INF))[-2::-1]
+        first = list(accumulate(reversed(known_ns), min, initial=INF))[-2::-1]
         far = [
             over if 0 <= over <= soon + slack else reach(at)
             for at, over, soon in zip(order, self._released(order), first, strict=True)
         ]
-        return walk(order, far, told)
+        return walk(order, far, known_ns)
 
     def _told(self, order: Sequence[int]) -> list[int]:
         """When each grant was known: its return, or that of the first proof of an unknown one."""

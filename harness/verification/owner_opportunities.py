@@ -112,8 +112,8 @@ class Owners:
         if known < 0:
             return "its acquire was not granted"
         if shows.attempt == owner.attempt:
-            told = shows.f == LOST or (shows.f, shows.status) == (RENEW, NOT_OWNER)
-            return "" if told else "its row tells of no loss"
+            notified = shows.f == LOST or (shows.f, shows.status) == (RENEW, NOT_OWNER)
+            return "" if notified else "its row tells of no loss"
         seen = run.known(shows.at) if shows.f in ASKS else -1
         if seen < 0 or not self._newer(shows, owner, known, seen):
             return "its other row is no later grant to another"

@@ -156,10 +156,10 @@ class Verifier:
 
     def _shown(self, row: Row) -> dict[str, object]:
         writer, number = self.rows.named(row.at)
-        told = {name: getattr(row, name) for name in ROW_FIELDS}
+        fields = {name: getattr(row, name) for name in ROW_FIELDS}
         if row.f in SAYS_WHY:
-            told["res"] = self.rows.strings[row.res]
-        return {"writer": writer, "row": number, **told}
+            fields["res"] = self.rows.strings[row.res]
+        return {"writer": writer, "row": number, **fields}
 
     def _assumed(self, rule: Rule) -> None:
         promises = self.run.promises
@@ -242,8 +242,8 @@ def verify(run: Run, verdicts: Mapping[str, Any], orders: bytes = b"") -> Outcom
         if verdict["verdict"] == "HOLDS" and verdict["property"] in walked.properties
         if verdict.get("certificate") is None
     )
-    told = Outcome(accepted, refused, bare, whole=whole, unordered=unordered, unverifiable=users)
-    return told._replace(opportunities=tried, unruled=tuple(unruled))
+    outcome = Outcome(accepted, refused, bare, whole=whole, unordered=unordered, unverifiable=users)
+    return outcome._replace(opportunities=tried, unruled=tuple(unruled))
 
 
 def verdict_on(finding: Mapping[str, object], verifier: Verifier) -> str:
@@ -316,11 +316,11 @@ def _windows(
             from_ns = int(begun["before_ns" if killed else "t_ns"])
             to_ns = int(healed["t_ns"]) if healed else end_ns if injected else from_ns
             nodes = tuple(begun.get("nodes", ()))
-            told = (healed or {}).get("evidence", {}) if (healed or {}).get("effective") else {}
-            cut = _times(told, "cut_ns") if kind.loses_unsynced else ()
-            frozen = _times(told, "frozen_ns") if kind.hangs_disk else ()
-            operated = _times(told, "operated_ns") if kind.operates else ()
-            rejoined = _times(told, "rejoined_ns") if kind.operates else ()
+            evidence = (healed or {}).get("evidence", {}) if (healed or {}).get("effective") else {}
+            cut = _times(evidence, "cut_ns") if kind.loses_unsynced else ()
+            frozen = _times(evidence, "frozen_ns") if kind.hangs_disk else ()
+            operated = _times(evidence, "operated_ns") if kind.operates else ()
+            rejoined = _times(evidence, "rejoined_ns") if kind.operates else ()
             do, since_ns = str(begun["do"]), min(int(begun.get("before_ns", from_ns)), from_ns)
             still = (since_ns, to_ns) if kind.stops_monotonic else ()
             times = (cut, frozen, operated, still, rejoined)

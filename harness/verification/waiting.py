@@ -114,9 +114,9 @@ class Waits:
 
     def _given_back(self, at: int) -> int:
         """Until when an acquire of unknown outcome may exclude others if no lease ends it."""
-        rows, told = self.rows, [INF - self.longest_ns()]
-        told += [rows.t_ret[r] for r in self.run.releases(at) if rows.status[r] == NOT_OWNER]
-        return min(told) + self.longest_ns()
+        rows, refused_ns = self.rows, [INF - self.longest_ns()]
+        refused_ns += [rows.t_ret[r] for r in self.run.releases(at) if rows.status[r] == NOT_OWNER]
+        return min(refused_ns) + self.longest_ns()
 
     def disturbed(self) -> Sequence[Span]:
         """Faults, with the time to recover from them and to restart a lease."""

@@ -98,8 +98,8 @@ class Writes:
         whose time it sent its release too: alone, that does not order the log."""
         run, rows = self._run, self._rows
         mine, t_ns = run.following(at), rows.t_inv[request] - run.error_ns
-        told = [r for r in mine if rows.f[r] == LOST and rows.t_inv[r] == run.end(at)]
-        over = min((rows.t_ret[r] for r in told), default=INF)
+        notices = [r for r in mine if rows.f[r] == LOST and rows.t_inv[r] == run.end(at)]
+        over = min((rows.t_ret[r] for r in notices), default=INF)
         again = any(
             rows.f[r] == RENEW and rows.status[r] == OK and rows.t_ret[r] > over for r in mine
         )
@@ -174,13 +174,13 @@ class Writes:
         """All possible proofs of the end of a hold; one before an ok renewal proves nothing."""
         run, rows, conditions = self._run, self._rows, self._conditions
         a, mine, end = Row(rows, at), run.following(at), run.end(at)
-        said = [r for r in mine if rows.f[r] in (RENEW, RELEASE)]
-        ends = [rows.t_ret[r] for r in said if rows.status[r] == NOT_OWNER]
-        ends += [rows.t_ret[r] for r in said if (rows.f[r], rows.status[r]) == (RELEASE, OK)]
+        responses = [r for r in mine if rows.f[r] in (RENEW, RELEASE)]
+        ends = [rows.t_ret[r] for r in responses if rows.status[r] == NOT_OWNER]
+        ends += [rows.t_ret[r] for r in responses if (rows.f[r], rows.status[r]) == (RELEASE, OK)]
         others = {rows.t_inv[r] for r in mine if rows.f[r] in (RELEASE, CLOSED)}
         if a.status not in (FAIL, NOT_OWNER) and end not in others:
-            told = [r for r in mine if rows.f[r] == LOST and rows.t_inv[r] == end]
-            ends += [rows.t_ret[r] for r in told]
+            notices = [r for r in mine if rows.f[r] == LOST and rows.t_inv[r] == end]
+            ends += [rows.t_ret[r] for r in notices]
         for r in run.of(8, "key").get(a.key, ()):
             if rows.status[r] == OK and conditions.freed(a, Row(rows, r)):
                 ends.append(rows.t_ret[r])

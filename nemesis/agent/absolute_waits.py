@@ -168,8 +168,8 @@ class _Memory:
         try:
             patch = self._patch(thread)
             still_ns = patch.standstill_ns()
-            found = patch.read_at(address, _TIME.size)
-            asked_ns = _to_ns(found)
+            packed = patch.read_at(address, _TIME.size)
+            asked_ns = _to_ns(packed)
             own_ns, changed_ns = self._written.get((thread, address), (0, -1))
             own_ns = own_ns if asked_ns == changed_ns else asked_ns
             if own_ns + still_ns != asked_ns:

@@ -147,8 +147,8 @@ class Taps:
         self._ends.setdefault(node, set()).add(end)
         there = asyncio.create_task(self._pump(node, reader, far_writer, reply=False))
         back = asyncio.create_task(self._pump(node, far_reader, writer, reply=True))
-        told = asyncio.create_task(end.wait())
-        done, rest = await asyncio.wait((there, back, told), return_when=asyncio.FIRST_COMPLETED)
+        ending = asyncio.create_task(end.wait())
+        done, rest = await asyncio.wait((there, back, ending), return_when=asyncio.FIRST_COMPLETED)
         self._ends[node].discard(end)
         for task in rest:
             task.cancel()

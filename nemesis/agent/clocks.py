@@ -78,8 +78,8 @@ class Clocks:
 
     def _read(self, node: str) -> dict[int, list[Skew]]:
         living = self._world.living(node)
-        found = {process.pid: _patch(process, Patch.skews) for process in living}
-        return {pid: skews for pid, skews in found.items() if skews is not None}
+        skews_of = {process.pid: _patch(process, Patch.skews) for process in living}
+        return {pid: skews for pid, skews in skews_of.items() if skews is not None}
 
     def _offsets(self, nodes: tuple[str, ...]) -> dict[str, dict[str, int]]:
         return {
@@ -93,8 +93,8 @@ class Clocks:
         return {
             "effective": bool(every) and all(self._skews[fault] in skews for skews in every),
             "offset_ns": {
-                node: {str(pid): offset_ns(skews) for pid, skews in found.items()}
-                for node, found in read.items()
+                node: {str(pid): offset_ns(skews) for pid, skews in skews_of.items()}
+                for node, skews_of in read.items()
             },
         }
 

@@ -45,14 +45,14 @@ def loaded(entry: str) -> Half:
             " brings along"
         )
     try:
-        found = vars(importlib.import_module(module)).get(name)
+        half = vars(importlib.import_module(module)).get(name)
     except ImportError as error:
         raise Refused(f"load: {entry}: {error}") from error
-    if not isinstance(found, Half):
-        raise Refused(f"load: {entry} is no half of a kind of fault: {type(found).__name__}")
-    if found.form.takes.get("fault") != FAULT:
+    if not isinstance(half, Half):
+        raise Refused(f"load: {entry} is no half of a kind of fault: {type(half).__name__}")
+    if half.form.takes.get("fault") != FAULT:
         raise Refused(f"load: {entry}: its form does not take `fault`")
-    return found
+    return half
 
 
 def _is_brought(module: str) -> bool:

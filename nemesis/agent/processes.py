@@ -44,21 +44,21 @@ def thread_states(process: Process) -> list[str]:
         return []
     with suppress(OSError):
         tasks = os.listdir(f"/proc/{process.pid}/task")
-        found = (_stat(f"/proc/{process.pid}/task/{task}/stat") for task in tasks)
-        return [fields[0] for fields in found if fields and fields[0] not in GONE]
+        stats = (_stat(f"/proc/{process.pid}/task/{task}/stat") for task in tasks)
+        return [fields[0] for fields in stats if fields and fields[0] not in GONE]
     return []
 
 
 def sleeps(process: Process) -> list[str]:
     """The kernel's function in which each uninterruptible thread (`D`) sleeps, "0" if it hides it;
     empty if the process has exited."""
-    found = []
+    functions = []
     with suppress(OSError):
         for task in os.listdir(f"/proc/{process.pid}/task"):
             fields = _stat(f"/proc/{process.pid}/task/{task}/stat")
             if fields and fields[0] == "D":
-                found.append(Path(f"/proc/{process.pid}/task/{task}/wchan").read_text())
-    return found if find(process.pid) == process else []
+                functions.append(Path(f"/proc/{process.pid}/task/{task}/wchan").read_text())
+    return functions if find(process.pid) == process else []
 
 
 def state(process: Process) -> str:
@@ -72,16 +72,16 @@ def state(process: Process) -> str:
 
 def tree(roots: Iterable[Process]) -> list[Process]:
     """The live ones of `roots` and all their live descendants, parents first."""
-    found: dict[int, Process] = {}
+    by_pid: dict[int, Process] = {}
     todo = [root for root in roots if thread_states(root)]
     while todo:
         process = todo.pop(0)
-        if process.pid in found:
+        if process.pid in by_pid:
             continue
-        found[process.pid] = process
+        by_pid[process.pid] = process
         children = (find(pid) for pid in _children(process.pid))
         todo += [child for child in children if child and thread_states(child)]
-    return list(found.values())
+    return list(by_pid.values())
 
 
 def send(process: Process, number: signal.Signals) -> bool:
@@ -214,11 +214,9 @@ def _stat(path: str) -> list[str]:
 
 
 def _children(pid: int) -> list[int]:
-    found: list[int] = []
+    pids: list[int] = []
     with suppress(OSError):
         for task in os.listdir(f"/proc/{pid}/task"):
             with suppress(OSError):
-                found += map(
-                    int, (PROC / str(pid) / "task" / task / "children").read_text().split()
-                )
-    return found
+                pids += map(int, (PROC / str(pid) / "task" / task / "children").read_text().split())
+    return pids

@@ -156,9 +156,9 @@ class Agent:
         return {"network": network, "processes": [p.pid for p in self._world.living(node.name)]}
 
     def _recover(self) -> Evidence:
-        found = [process for name in self._world.nodes for process in self._world.living(name)]
-        stopped = [process for process in found if processes.state(process) == "T"]
-        processes.resume(found)
+        living = [process for name in self._world.nodes for process in self._world.living(name)]
+        stopped = [process for process in living if processes.state(process) == "T"]
+        processes.resume(living)
         neighbours, thawed = self._links.recover(), node_disk.thaw_all(os.environ)
         return {"continued": len(stopped), "neighbours": neighbours, "thawed": thawed}
 

@@ -81,7 +81,9 @@ class Pauses:
     def observe(self, fault: str) -> Evidence:
         """The present states of the nodes; effective while all of their threads are stopped."""
         living = {node: self._world.living(node) for node in self._stops.of(fault)}
-        return _evidence({n: worst(map(processes.state, found)) for n, found in living.items()})
+        return _evidence(
+            {n: worst(map(processes.state, processes_of)) for n, processes_of in living.items()}
+        )
 
     def heal(self, fault: str) -> Evidence:
         """Resumes nodes that no other fault stops; returns the states before."""
@@ -118,8 +120,8 @@ class Kills:
     def note(self, fault: str, ended: Mapping[str, Mapping[Process, str]]) -> Evidence:
         """Records the last states of the processes of each node."""
         self._killed[fault] = {
-            node: {str(process.pid): state for process, state in found.items()}
-            for node, found in ended.items()
+            node: {str(process.pid): state for process, state in states.items()}
+            for node, states in ended.items()
         }
         return self.observe(fault)
 
@@ -164,14 +166,14 @@ class Terminations:
         ended: dict[str, dict[Process, str]] = {}
         shutdown: dict[str, Json] = {}
         forced: list[Json] = []
-        for node, found in living.items():
-            late = [process for process in found if process not in took_ns]
+        for node, running in living.items():
+            late = [process for process in running if process not in took_ns]
             # A process that outlives its parent is no descendant of the roots any more.
-            ended[node] = dict.fromkeys(found, "gone") | processes.end([*roots[node], *late])
+            ended[node] = dict.fromkeys(running, "gone") | processes.end([*roots[node], *late])
             if late:
                 forced.append(node)
-            elif found:
-                shutdown[node] = max(took_ns[process] for process in found)
+            elif running:
+                shutdown[node] = max(took_ns[process] for process in running)
         self._seen[fault] = {"shutdown_ns": shutdown, "grace_exceeded": forced}
         return {**self._kills.note(fault, ended), **self._seen[fault]}
 

@@ -307,9 +307,9 @@ def _vdso_base(pid: int) -> int:
 
 def _program_counters(pid: int) -> list[int]:
     """Instruction pointers of the threads of a stopped process, from the kernel."""
-    found = []
+    counters = []
     for task in os.listdir(f"/proc/{pid}/task"):
         with open(f"/proc/{pid}/task/{task}/syscall") as file:
             words = file.read().split()
-        found.append(int(words[-1], 16) if len(words) >= 3 else 0)
-    return found
+        counters.append(int(words[-1], 16) if len(words) >= 3 else 0)
+    return counters

@@ -62,15 +62,15 @@ def runs(
         for name, values in _values(entry).items():
             choices[name] |= values
     every = families(entries)
-    found = [one for one in every if any(_matches(entry, wanted) for entry in one.all)]
-    pages = max(1, -(-len(found) // PER_PAGE))
+    shown = [one for one in every if any(_matches(entry, wanted) for entry in one.all)]
+    pages = max(1, -(-len(shown) // PER_PAGE))
     page = min(max(page, 1), pages)
     asked = {name: value for name, value in wanted.items() if value}
     return render(
         "runs.html",
         {
-            "families": [_family(one) for one in found[(page - 1) * PER_PAGE : page * PER_PAGE]],
-            "found": len(found),
+            "families": [_family(one) for one in shown[(page - 1) * PER_PAGE : page * PER_PAGE]],
+            "found": len(shown),
             "of": len(every),
             "runs": len(entries),
             "page": page,

@@ -42,8 +42,8 @@ def page(summary: Summary, simulated: Collection[str] = ()) -> str:
     rows = summary["results"]
     results = [read(row, row["key"]) for row in rows]
     telling = sorted(rows, key=lambda row: (STATES.index(outcome(row)), row["run"] == ""))
-    found = trends((one, one.run, 0.0) for one in results)
-    place = {trend.cell: n for n, trend in enumerate(found)}
+    cell_trends = trends((one, one.run, 0.0) for one in results)
+    place = {trend.cell: n for n, trend in enumerate(cell_trends)}
     systems = list(dict.fromkeys(system_of(cell["cell"]) for cell in summary["cells"]))
     map_of = matrix(results, simulated)
     failures = worst_first.failures(results)
@@ -55,7 +55,7 @@ def page(summary: Summary, simulated: Collection[str] = ()) -> str:
                 summary["cells"],
                 key=lambda cell: (STATES.index(cell["word"]), place.get(cell["cell"], 0)),
             ),
-            "trend_rows": trend_rows(found),
+            "trend_rows": trend_rows(cell_trends),
             "systems": systems[:MOST_SYSTEMS],
             "system_of": system_of,
             "word": headline(summary),
@@ -71,7 +71,7 @@ def page(summary: Summary, simulated: Collection[str] = ()) -> str:
             "unknown": worst_first.left_unknown(results),
             "failures_shown": max(FAILURES_SHOWN, sum(one.promised for one in failures[:20])),
             "unknown_shown": UNKNOWN_SHOWN,
-            "flaky": sum(trend.flaky for trend in found),
+            "flaky": sum(trend.flaky for trend in cell_trends),
             "open": open_questions(summary),
             "report_link": report_link,
             "runs": telling[:RUNS_SHOWN],
@@ -116,8 +116,8 @@ def system_of(cell: str) -> str:
 
 def headline(summary: Summary) -> str:
     """The state of the campaign in one word, like that of a cell."""
-    told = {0: "HOLDS", 1: "VIOLATED", 3: "UNKNOWN", 4: "ENVIRONMENT"}
-    return told[summary["exit_code"]]
+    words = {0: "HOLDS", 1: "VIOLATED", 3: "UNKNOWN", 4: "ENVIRONMENT"}
+    return words[summary["exit_code"]]
 
 
 def outcome(row: Mapping[str, Any]) -> str:

@@ -243,14 +243,14 @@ def cell_claim(label: str, prop: str) -> CellClaim | None:
     system, *options = label.split(" ")
     if system not in CELLS:
         return None
-    found = CELLS[system].get(prop)
+    claim = CELLS[system].get(prop)
     if prop == "no-stale-write":
-        found = _UNFENCED if "unfenced" in options else _FENCED_BY.get(system, _FENCED)
-    if found is None:
+        claim = _UNFENCED if "unfenced" in options else _FENCED_BY.get(system, _FENCED)
+    if claim is None:
         return None
     if "queue=racing" in options and prop in ("starvation-freedom", "bounded-wait"):
         return _RACE if prop == "starvation-freedom" else _UNBOUNDED
     if "leases=none" in options and prop == "deadlock-freedom":
         return _no("a hold ends by its release only: a crashed owner's lock is held forever")
-    lost = tuple(kind for kind in found.lost if kind != "kill" or SYNCED not in options)
-    return CellClaim(claimed=found.claimed, says=found.says, lost=lost)
+    lost = tuple(kind for kind in claim.lost if kind != "kill" or SYNCED not in options)
+    return CellClaim(claimed=claim.claimed, says=claim.says, lost=lost)

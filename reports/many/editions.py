@@ -116,12 +116,12 @@ class Edition:
 def read(text: bytes, where: str) -> Edition:
     """The edition of a file. UsageError if it is not one."""
     try:
-        found = msgspec.json.decode(text, type=Edition)
+        edition = msgspec.json.decode(text, type=Edition)
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
         raise UsageError(f"{where}: not counts of a matrix: {error}") from error
-    if found.schema != SCHEMA:
-        raise UsageError(f"{where}: unsupported schema {found.schema!r}: expected {SCHEMA!r}")
-    return found
+    if edition.schema != SCHEMA:
+        raise UsageError(f"{where}: unsupported schema {edition.schema!r}: expected {SCHEMA!r}")
+    return edition
 
 
 def text_of(edition: Edition) -> bytes:
@@ -133,8 +133,8 @@ def _group(
     key: tuple[str, str, str, str], runs: Sequence[Result], simulated: Collection[str]
 ) -> Group:
     system, version, plan, checkers = key
-    found = matrix(runs, simulated)
-    counts = [_count(prop, fault, one) for (_, prop, fault), one in found.squares.items()]
+    table = matrix(runs, simulated)
+    counts = [_count(prop, fault, one) for (_, prop, fault), one in table.squares.items()]
     seeds = sorted(run.seed for run in runs)
     return Group(
         system=system, version=version, plan=plan, checkers=checkers, seeds=seeds, counts=counts

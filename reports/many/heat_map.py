@@ -216,11 +216,11 @@ def html(faults: Sequence[str], rows: Mapping[str, Mapping[str, tuple[str, str]]
             cells.append(f'<td class="{state}">{sign}{number}</td>' if state else "<td></td>")
         body.append(f"<tr><th>{_safe(system)}</th>{''.join(cells)}</tr>")
     table = f"<thead><tr><th>lock</th>{head}</tr></thead><tbody>{''.join(body)}</tbody>"
-    told = (
+    legend = (
         "The worst lock first. A number is that of the properties violated; else of those that"
         f" held, of all that were judged: the others were not exercised. {key}."
     )
-    return ["", told, "", f'<div class="heat-map"><table class="cells">{table}</table></div>']
+    return ["", legend, "", f'<div class="heat-map"><table class="cells">{table}</table></div>']
 
 
 def _safe(text: str) -> str:

@@ -119,8 +119,8 @@ class Square:
     @property
     def evidence(self) -> Sequence[Result]:
         """The runs that determine the state of the cell."""
-        told = {VIOLATED: Verdict.VIOLATED, NOT_EXERCISED: Verdict.UNKNOWN}
-        return self.proof.get(told.get(self.state, Verdict.HOLDS), [])
+        verdict_of = {VIOLATED: Verdict.VIOLATED, NOT_EXERCISED: Verdict.UNKNOWN}
+        return self.proof.get(verdict_of.get(self.state, Verdict.HOLDS), [])
 
     def why(self, prop: str, fault: str) -> str:
         """Why no run exercised it, or not all runs together; "" if they did."""
@@ -128,8 +128,8 @@ class Square:
             return ""
         if rows := {**self.sum.missing, **self.sum.unstaged}:
             return "; ".join(dict.fromkeys(row.nearest for row in rows.values()))
-        told = (result.properties[prop] for result in self.evidence)
-        reasons = (one.lacks.get(fault, "") or one.reason for one in told)
+        verdicts = (result.properties[prop] for result in self.evidence)
+        reasons = (one.lacks.get(fault, "") or one.reason for one in verdicts)
         return next(filter(None, reasons), self.sum.reason)
 
     def exercise(self) -> str:
@@ -181,10 +181,10 @@ class Matrix:
         """State -> number of cells. BELOW: held so often that the rate is below RARE; PROMISED:
         violated though promised."""
         every = self.squares.values()
-        found = Counter(square.state for square in every)
+        counts = Counter(square.state for square in every)
         rare = sum(square.state == HELD and none_in(square.held) < RARE for square in every)
         promised = sum(square.promised > 0 for square in every)
-        return {**found, BELOW: rare, PROMISED: promised}
+        return {**counts, BELOW: rare, PROMISED: promised}
 
     def rows(self, system: str) -> list[str]:
         """The properties that were judged for a system."""
@@ -236,8 +236,8 @@ def of_squares(
 ) -> Matrix:
     """The matrix of these squares. scenes: columns of scenarios."""
     every, known = [*squares, *stale], list(PROPERTIES)
-    found = {fault for _, _, fault in every}
-    middle = sorted(found - {*FIRST, SEVERAL}, key=lambda fault: (fault in scenes, fault))
+    faults = {fault for _, _, fault in every}
+    middle = sorted(faults - {*FIRST, SEVERAL}, key=lambda fault: (fault in scenes, fault))
     return Matrix(
         systems=sorted({system for system, _, _ in every}),
         properties=sorted(
@@ -245,7 +245,7 @@ def of_squares(
             # Those of the user last.
             key=lambda prop: (known.index(prop) if prop in known else len(known), prop),
         ),
-        faults=[fault for fault in (*FIRST, *middle, SEVERAL) if fault in found],
+        faults=[fault for fault in (*FIRST, *middle, SEVERAL) if fault in faults],
         squares=squares,
         runs=runs,
         left_out=0,
@@ -302,9 +302,9 @@ def table(found: Matrix) -> dict[str, Any]:
         ],
         "speeds": speed_table(found.speeds),
         "claims": {
-            system: {"claim": told.claim, "mechanism": told.mechanism, "caveat": told.caveat}
+            system: {"claim": claim.claim, "mechanism": claim.mechanism, "caveat": claim.caveat}
             for system in found.systems
-            if (told := claim_of(system)) is not None
+            if (claim := claim_of(system)) is not None
         },
     }
 

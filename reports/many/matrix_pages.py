@@ -221,8 +221,8 @@ def _textbook(found: Matrix) -> list[str]:
     lines += [f"| lock | {' | '.join(columns)} |", "| --- |" + " --- |" * len(columns)]
     for system in found.systems:
         cells = [textbook.entry(found, system, prop) for prop in columns]
-        told = [_escaped("; ".join(filter(None, (c.measured(), c.claimed())))) for c in cells]
-        lines.append(f"| {_escaped(system)} | {' | '.join(told)} |")
+        in_words = [_escaped("; ".join(filter(None, (c.measured(), c.claimed())))) for c in cells]
+        lines.append(f"| {_escaped(system)} | {' | '.join(in_words)} |")
     return lines
 
 
@@ -231,8 +231,8 @@ def _marked(square: Square, system: str, prop: str, fault: str) -> str:
     if word == VIOLATED:
         word = f"**{word}**" if square.promised else f"{word} (never promised)"
     claim = cell_claim(system, prop)
-    told = claim.under(fault) if claim is not None else ""
-    return f"{word}, {square.says()}{told and f'; {told}'}"
+    claimed = claim.under(fault) if claim is not None else ""
+    return f"{word}, {square.says()}{claimed and f'; {claimed}'}"
 
 
 def _proof(prop: str, fault: str, result: Result) -> str:

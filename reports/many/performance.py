@@ -64,8 +64,8 @@ def speeds(results: Iterable[Result], simulated: Collection[str]) -> list[Speed]
 
 
 def _medians(results: Sequence[Result]) -> dict[str, float]:
-    told = {name: [r.measures[name] for r in results if name in r.measures] for name in COLUMNS}
-    return {name: median(values) for name, values in told.items() if values}
+    measured = {name: [r.measures[name] for r in results if name in r.measures] for name in COLUMNS}
+    return {name: median(values) for name, values in measured.items() if values}
 
 
 def _said(name: str, value: float | None) -> str:

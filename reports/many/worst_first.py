@@ -63,20 +63,20 @@ class Failure:
 def failures(results: Iterable[Result]) -> list[Failure]:
     """Each failure once: broken promises first, then those that more runs show."""
     results = [one for one in results if not failed(one)]
-    found: dict[tuple[str, str, str, bool], Failure] = {}
+    by_key: dict[tuple[str, str, str, bool], Failure] = {}
     for result in results:
         for (prop, one), also in _led(result):
             key = (result.system, prop, one.kind, one.promised)
-            failure = found.setdefault(
+            failure = by_key.setdefault(
                 key, Failure(system=result.system, prop=prop, kind=one.kind, promised=one.promised)
             )
             failure.also.update(dict.fromkeys(also))
             failure.faults[_faults(result)] = None
             failure.runs.append(result)
-    for failure in found.values():
+    for failure in by_key.values():
         alike = (one for one in results if one.system == failure.system)
         failure.of = sum(_faults(one) in failure.faults for one in alike)
-    return sorted(found.values(), key=lambda one: (not one.promised, -len(one.runs), one.system))
+    return sorted(by_key.values(), key=lambda one: (not one.promised, -len(one.runs), one.system))
 
 
 def _faults(result: Result) -> str:

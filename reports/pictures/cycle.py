@@ -66,14 +66,14 @@ class Cycle:
 def draw_cycle(cycle: Cycle, number: int) -> Markup:
     """The drawing for the card of a finding; `number` is the number of the card."""
     nodes = cycle.nodes
-    told = [
+    edges = [
         f"{nodes[edge.before].said} {cycle.verb} {nodes[edge.after].said}: {plain(edge.label, 80)}"
         for edge in cycle.edges
         if edge.label
     ]
     tall = 150.0 if len(nodes) == 2 else 300.0
-    said = f"{'; '.join(told)}. {cycle.caption}"
-    root = picture(f"cycle-{number}", tall, cycle.title, said)
+    sentence = f"{'; '.join(edges)}. {cycle.caption}"
+    root = picture(f"cycle-{number}", tall, cycle.title, sentence)
     root.set("class", "picture cycle")
     root.set("viewBox", f"0 0 {WIDE:g} {tall:g}")
     root.set("width", f"{WIDE:g}")

@@ -14,8 +14,8 @@ NO_ORDER = 'An arrow means "must come before". A cycle means no order is possibl
 
 def cycle_of(finding: Shown, run: Judged) -> Cycle | None:
     """The cycle of a finding; None for a kind without one, or without the needed witnesses."""
-    found = CYCLES.get(finding.kind)
-    return found(finding.witnesses, run) if found else None
+    edges_of = CYCLES.get(finding.kind)
+    return edges_of(finding.witnesses, run) if edges_of else None
 
 
 MOST_DRAWN = 12

@@ -349,7 +349,7 @@ def _draw_axis(root: ET.Element, shown: Scene, run: Judged, bottom: float, room:
 
 def _spoken(shown: Scene, run: Judged) -> str:
     """The picture as a sentence, for screen readers."""
-    said = [
+    events = [
         f"{seconds(run.at(mark.t_ns))}: {plain(mark.lane, 20)} {mark.text}"
         for mark in sorted(shown.marks, key=lambda mark: mark.t_ns)
     ]
@@ -361,4 +361,4 @@ def _spoken(shown: Scene, run: Judged) -> str:
         for bar in shown.bars
     ]
     overlap = f" Overlap: {overlap_text(shown)}." if shown.clashes else ""
-    return f"Events: {'; '.join(said)}. Holds: {'; '.join(holds) or 'none'}.{overlap}"
+    return f"Events: {'; '.join(events)}. Holds: {'; '.join(holds) or 'none'}.{overlap}"

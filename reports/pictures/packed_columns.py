@@ -53,16 +53,16 @@ def steps(values: Ints, lanes: Ints) -> Ints:
     apart = np.diff(mine, prepend=0)
     first = np.diff(lane, prepend=-1) != 0
     apart[first] = mine[first]
-    found = np.empty_like(apart)
-    found[order] = apart
-    return found
+    differences = np.empty_like(apart)
+    differences[order] = apart
+    return differences
 
 
 def sparse_steps(values: Ints, there: Bools, lanes: Ints) -> Ints:
     """0 for a missing value, else 1 + the zigzag difference from its predecessor in its lane."""
-    found = np.zeros(len(values), np.int64)
-    found[there] = 1 + signed(steps(values[there], lanes[there]))
-    return found
+    coded = np.zeros(len(values), np.int64)
+    coded[there] = 1 + signed(steps(values[there], lanes[there]))
+    return coded
 
 
 def ranked(values: Ints, there: Bools) -> tuple[Ints, list[str]]:

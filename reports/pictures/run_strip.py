@@ -32,9 +32,9 @@ def run_strip(trend: CellTrend, number: int) -> Markup:
     """The last MOST_RUNS runs, the newest on the right; `number` is unique on the page."""
     shown = trend.seen[-MOST_RUNS:]
     counts = Counter(one.state for one in shown)
-    said = listed(f"{n} {WORDS[state]}" for state, n in counts.items())
+    states = listed(f"{n} {WORDS[state]}" for state, n in counts.items())
     title = f"{count(len(shown), 'run')}, the newest on the right"
-    root = picture(f"strip-{number}", TALL_PX + 1, title, f"{title}: {said}")
+    root = picture(f"strip-{number}", TALL_PX + 1, title, f"{title}: {states}")
     root.set("class", "picture strip")
     root.set("width", f"{STEP_PX * len(shown):g}")
     add(

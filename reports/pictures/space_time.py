@@ -85,17 +85,17 @@ def draw_space_time(diagram: Diagram) -> Markup:
     times += [arrow.sent_ns for arrow in diagram.arrows]
     scale = by_order(times)
     bottom = TOP_PX + LANE_PX * len(lanes)
-    told = [
+    sentences = [
         f"{n}. {seconds(point.t_ns - diagram.start_ns, 6)} {point.text}"
         for n, point in enumerate(diagram.points, 1)
     ]
     lines = [
         (point.guilty, line)
-        for point, text in zip(diagram.points, told, strict=True)
+        for point, text in zip(diagram.points, sentences, strict=True)
         for line in textwrap.wrap(plain(text, MOST_CHARACTERS), LINE_CHARACTERS)
     ]
     below = bottom + 46 + LINE_PX * len(lines)
-    root = picture("space-time", below, diagram.title, "; ".join(told))
+    root = picture("space-time", below, diagram.title, "; ".join(sentences))
     root.set("class", "picture tone-broken")
     root.set("width", f"{WIDE_PX:g}")
     add(root, "text", diagram.title, x=0, y=14, class_="lane")

@@ -107,8 +107,8 @@ def timeline(
         "of": len(rows),
         **more,
     }
-    said = json.dumps(about, separators=(",", ":")).replace("<", "\\u003c")
-    return Timeline(about=said, columns=text, kept=len(keep), ops=len(rows))
+    about_json = json.dumps(about, separators=(",", ":")).replace("<", "\\u003c")
+    return Timeline(about=about_json, columns=text, kept=len(keep), ops=len(rows))
 
 
 def _mark(mark: Mapping[str, Any], run: Judged) -> dict[str, object]:
@@ -148,12 +148,12 @@ def _offsets(found: Mapping[str, Json]) -> dict[str, float]:
     offsets = found.get("offset_ns")
     if not isinstance(offsets, Mapping):
         return {}
-    said = {}
+    offset_of = {}
     for node, value in offsets.items():
         one = next(iter(value.values()), None) if isinstance(value, Mapping) else value
         if isinstance(one, int | float) and math.isfinite(one):
-            said[plain(node, 24)] = float(one)
-    return said
+            offset_of[plain(node, 24)] = float(one)
+    return offset_of
 
 
 def _kept(recorded: Recorded, run: Judged, near: Sequence[int]) -> npt.NDArray[np.intp]:

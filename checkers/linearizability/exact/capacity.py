@@ -144,12 +144,12 @@ class _Level:
         """
         limit = self._scale.limit
         counts = self._writers() if self._scale.readers else None
-        found = []
+        crowded = []
         for rows in _blocks(len(forced.low)):
             weight = self._scale.of(self._scale.alone(forced.acquire[rows]))
             around = self._around(forced.low[rows], counts)
-            found.append(np.flatnonzero(around + weight > limit) + rows.start)
-        tight = np.concatenate(found) if found else np.zeros(0, np.int64)
+            crowded.append(np.flatnonzero(around + weight > limit) + rows.start)
+        tight = np.concatenate(crowded) if crowded else np.zeros(0, np.int64)
         if not len(tight):
             return tight
         low, high = forced.low.take(tight), forced.high.take(tight)

@@ -57,17 +57,17 @@ def conflicts(columns: LockColumns, rule: Rule) -> list[Conflict]:
     if not len(columns):
         return []
     made = spans(columns, leases=rule.leases)
-    found = [Conflict("not-holding", (int(row),)) for row in made.wrong]
+    contradictions = [Conflict("not-holding", (int(row),)) for row in made.wrong]
     if rule.limit == 1 and not rule.readers:
-        found += _overlaps(made.holds)
-        found += _covered(made.holds, made.instants)
+        contradictions += _overlaps(made.holds)
+        contradictions += _covered(made.holds, made.instants)
     else:
         limit = None if rule.readers else rule.limit
         for kind, forced, beside in crowds(columns, limit, made.holds, made.instants):
-            found.append(Conflict(kind, (*forced, *_rows(made.holds, *beside))))
+            contradictions.append(Conflict(kind, (*forced, *_rows(made.holds, *beside))))
     if rule.tokens:
-        found += _disorders(columns, made.holds)
-    return found
+        contradictions += _disorders(columns, made.holds)
+    return contradictions
 
 
 def _overlaps(holds: Holds) -> list[Conflict]:
@@ -105,7 +105,7 @@ def _covered(holds: Holds, instants: Instants) -> list[Conflict]:
 
 def _disorders(columns: LockColumns, holds: Holds) -> list[Conflict]:
     """Holds whose token is not larger than that of their predecessor, of those that have one."""
-    found = []
+    disorders = []
     before = -1
     for low in range(0, len(holds.acquire), BLOCK):
         asked = holds.acquire[low : low + BLOCK].astype(np.intp)
@@ -119,6 +119,6 @@ def _disorders(columns: LockColumns, holds: Holds) -> list[Conflict]:
         bad = (token[1:] <= token[:-1]) & (lock[1:] == lock[:-1])
         for late in np.flatnonzero(bad) + 1:
             rows = _rows(holds, int(which[late]), int(which[late - 1]))
-            found.append(Conflict("token-order", rows))
+            disorders.append(Conflict("token-order", rows))
         before = int(which[-1]) if len(which) else before
-    return found
+    return disorders

@@ -107,8 +107,8 @@ class AzureBlob(InMemory):
         """Whether the emulator responds at all: it refuses a request without a signature."""
         head = f"Host: {node.address}:{PORT}\r\nConnection: close"
         question = f"GET /{ACCOUNT}?comp=list HTTP/1.1\r\n{head}\r\n\r\n".encode()
-        said = await response(node.address, PORT, question, READY_WITHIN_S)
-        return b" 403 " in said.partition(b"\n")[0]
+        reply = await response(node.address, PORT, question, READY_WITHIN_S)
+        return b" 403 " in reply.partition(b"\n")[0]
 
     async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
         """The one server that clients use."""

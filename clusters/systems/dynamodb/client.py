@@ -121,8 +121,8 @@ class HeartbeatLock:
 
     def _read(self, lock: str) -> tuple[str, int] | None:
         """Version and lease of the record, None if there is none. Raises Failed."""
-        found = self._table.ask("GetItem", Key={"lock": {"S": lock}}, ConsistentRead=True)
-        item = found.get("Item")
+        response = self._table.ask("GetItem", Key={"lock": {"S": lock}}, ConsistentRead=True)
+        item = response.get("Item")
         return None if item is None else (item["version"]["S"], int(item["lease_ns"]["N"]))
 
     def _make_again(self) -> None:

@@ -181,11 +181,11 @@ class EtcdClient:
         }
         body = {"compare": [own], "success": [{"requestDeleteRange": {"key": key}}]}
         try:
-            said = await self._ask("/v3/kv/txn", body, self._until(self._call_s), again=False)
+            response = await self._ask("/v3/kv/txn", body, self._until(self._call_s), again=False)
         except (NotSent, NoAnswer, Refused) as error:
             self._background.start(self._end(lease))
             return _ending(_meant(error))
-        if not said.get("succeeded"):
+        if not response.get("succeeded"):
             return Answer(outcome=Status.NOT_OWNER, error="the key is gone, or another attempt's")
         self._spare = lease
         return Answer(outcome=Status.OK)
@@ -225,16 +225,16 @@ class EtcdClient:
         }
         kept_s = self._until(0)
         while True:
-            said = await self._ask("/v3/kv/txn", body, turn.until_s, again=False)
-            if said.get("succeeded"):
+            response = await self._ask("/v3/kv/txn", body, turn.until_s, again=False)
+            if response.get("succeeded"):
                 self._held[turn.attempt] = (lease, key)
-                return _granted(said, lease)
+                return _granted(response, lease)
             pause_s = self._rng.uniform(*POLL_S)
             if once or self._until(pause_s) >= turn.until_s:
                 return Answer(outcome=Status.FAIL)
             self._setup.tell(Op.WAITING, attempt=turn.attempt, lock=turn.lock, res=-1)
             if self._watches:
-                await self._woken(turn, key, number(said["header"], "revision") + 1)
+                await self._woken(turn, key, number(response["header"], "revision") + 1)
                 kept_s = self._until(0)
                 if self._until(pause_s) >= turn.until_s:
                     return Answer(outcome=Status.FAIL)
@@ -267,7 +267,7 @@ class EtcdClient:
         call = asyncio.ensure_future(self._servers[self._at].ask("/v3/lock/lock", body, within_s))
         watch = asyncio.ensure_future(self._watch(turn))
         try:
-            said = await call
+            response = await call
         except (NotSent, NoAnswer) as error:
             if self._until(PAUSE_S) >= turn.until_s or once:
                 return Answer(outcome=Status.FAIL)
@@ -280,8 +280,8 @@ class EtcdClient:
         finally:
             call.cancel()
             watch.cancel()
-        self._held[turn.attempt] = (turn.lease, str(said["key"]))
-        return _granted(said, turn.lease)
+        self._held[turn.attempt] = (turn.lease, str(response["key"]))
+        return _granted(response, turn.lease)
 
     async def _watch(self, turn: Turn) -> None:
         """Keeps a waiter's lease alive, or only polls it; notifies once when it is gone."""
@@ -313,18 +313,18 @@ class EtcdClient:
 
     async def _grant(self, ttl_ns: int, until_s: float) -> Lease:
         """A new lease. A grant without a response leaves an unused lease, which is harmless."""
-        said = await self._ask("/v3/lease/grant", {"TTL": str(-(-ttl_ns // SECOND))}, until_s)
-        return Lease(id=str(said["ID"]), ttl_s=number(said, "TTL"))
+        response = await self._ask("/v3/lease/grant", {"TTL": str(-(-ttl_ns // SECOND))}, until_s)
+        return Lease(id=str(response["ID"]), ttl_s=number(response, "TTL"))
 
     async def _keep_alive(self, lease: Lease, until_s: float) -> int:
         """New time to live of the lease in s; 0 if the server does not know it any more."""
-        said = await self._ask("/v3/lease/keepalive", {"ID": lease.id}, until_s)
-        return number(said.get("result", {}), "TTL")
+        response = await self._ask("/v3/lease/keepalive", {"ID": lease.id}, until_s)
+        return number(response.get("result", {}), "TTL")
 
     async def _time_to_live(self, lease: Lease, until_s: float) -> int:
         """Seconds left of the lease, at least 1 while it exists; 0 if it is gone."""
-        said = await self._ask("/v3/lease/timetolive", {"ID": lease.id}, until_s)
-        return max(1, number(said, "TTL")) if number(said, "TTL") >= 0 else 0
+        response = await self._ask("/v3/lease/timetolive", {"ID": lease.id}, until_s)
+        return max(1, number(response, "TTL")) if number(response, "TTL") >= 0 else 0
 
     async def _take_back(self, lease: Lease) -> bool:
         """Whether the lease is certainly gone, so that no request with it takes effect."""

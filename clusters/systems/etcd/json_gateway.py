@@ -92,9 +92,9 @@ class Server:
             self._idle.append((reader, writer))
         else:
             writer.close()
-        said = refusal(status, answer)
-        if said:
-            raise Refused(said)
+        reason = refusal(status, answer)
+        if reason:
+            raise Refused(reason)
         return answer
 
     async def first(
@@ -116,13 +116,13 @@ class Server:
                 writer.write(request(self._address, path, body, self._token))
                 await writer.drain()
                 status, _ = await _head(reader)
-                async for said in _messages(reader):
+                async for message in _messages(reader):
                     if idle:
                         bound.reschedule(loop.time() + within_s)
-                    if refusal(status, said):
-                        raise Refused(refusal(status, said))
-                    if wanted(said):
-                        return said
+                    if refusal(status, message):
+                        raise Refused(refusal(status, message))
+                    if wanted(message):
+                        return message
         except (OSError, EOFError, ValueError, LookupError, asyncio.LimitOverrunError) as error:
             raise NoAnswer(f"{type(error).__name__}: {error}") from error
         finally:
@@ -215,11 +215,11 @@ async def _chunks(reader: asyncio.StreamReader) -> bytes:
 
 def refusal(status: int, answer: Mapping[str, object]) -> str:
     """The error in a response; empty if it is a result."""
-    said = answer.get("error")
-    if isinstance(said, dict):
-        return str(said.get("message") or said)
-    if said:
-        return str(said)
+    error = answer.get("error")
+    if isinstance(error, dict):
+        return str(error.get("message") or error)
+    if error:
+        return str(error)
     return f"HTTP {status}" if status >= 400 else ""
 
 

@@ -175,8 +175,8 @@ async def _look(task: RecordTask, members: Sequence[Server]) -> None:
             asked_ns = task.now()
             with contextlib.suppress(*Failed):
                 # Linearizable: what has a later revision than the response was done after it.
-                said = await member.ask("/v3/kv/range", body, WITHIN_S)
-                at = number(said["header"], "revision")
+                response = await member.ask("/v3/kv/range", body, WITHIN_S)
+                at = number(response["header"], "revision")
                 task.note(RecordEvent(event=SEEN, t_ns=asked_ns, at=at))
             await asyncio.sleep(LOOK_S)
 
@@ -184,8 +184,8 @@ async def _look(task: RecordTask, members: Sequence[Server]) -> None:
 async def _state(member: Server) -> tuple[Sequence[Change], int]:
     """All entries of all locks, and the revision of this state. Errors: as of `Server.ask`."""
     keys = {"key": encoded(FIRST), "range_end": encoded(AFTER_LAST)}
-    said = await member.ask("/v3/kv/range", keys, WITHIN_S)
-    return [_entry(kv) for kv in said.get("kvs", ())], number(said["header"], "revision")
+    response = await member.ask("/v3/kv/range", keys, WITHIN_S)
+    return [_entry(kv) for kv in response.get("kvs", ())], number(response["header"], "revision")
 
 
 def _change(event: Body) -> Change:

@@ -218,13 +218,13 @@ class Etcd(KeepsFiles):
 
     async def release(self, server: Node, options: Mapping[str, str]) -> str:
         """As `Releases`: the member's own status has it."""
-        said = await status(server.address)
-        return str(said.get("version", "")) if said is not None else ""
+        report = await status(server.address)
+        return str(report.get("version", "")) if report is not None else ""
 
     async def position(self, server: Node, options: Mapping[str, str]) -> int | None:
         """The revision of the member's store."""
-        said = await status(server.address)
-        return None if said is None else number(said["header"], "revision")
+        report = await status(server.address)
+        return None if report is None else number(report["header"], "revision")
 
     async def save_snapshot(self, server: Node, options: Mapping[str, str], to: Path) -> None:
         """`etcdctl snapshot save` on one member."""
@@ -243,7 +243,7 @@ class Etcd(KeepsFiles):
         """As `FailsOver`: the leader transfers its leadership to the next member that responds."""
         others = [server for server in servers if server.name != leader.name]
         asked = await asyncio.gather(*(status(server.address) for server in others))
-        live = [one.name for one, said in zip(others, asked, strict=True) if said is not None]
+        live = [one.name for one, report in zip(others, asked, strict=True) if report is not None]
         if not live:
             raise EnvironmentFailed("etcd: no other member responds")
         await membership.transfer(leader.address, live)
@@ -299,8 +299,8 @@ class Etcd(KeepsFiles):
 
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
         """Whether the member responds, knows a leader, and demands a login if that is chosen."""
-        said = await status(node.address)
-        if said is None or number(said, "leader") == 0:
+        report = await status(node.address)
+        if report is None or number(report, "leader") == 0:
             return False
         return options.get("auth") != "yes" or await authentication.enabled(node.address, PORT)
 
@@ -308,9 +308,9 @@ class Etcd(KeepsFiles):
         """The member that reports to be the leader in the highest term; None if there is none."""
         asked = await asyncio.gather(*(status(server.address) for server in servers))
         leading = [
-            Leader(server.name, number(said, "raftTerm"))
-            for server, said in zip(servers, asked, strict=True)
-            if said is not None and said.get("leader") == said["header"].get("member_id")
+            Leader(server.name, number(report, "raftTerm"))
+            for server, report in zip(servers, asked, strict=True)
+            if report is not None and report.get("leader") == report["header"].get("member_id")
         ]
         return max(leading, key=attrgetter("term"), default=None)
 
@@ -323,10 +323,10 @@ def _program(version: str, place: Place) -> str | None:
     if version == "installed":
         return None
     held = f"{PACKAGE.replace('-', '_')}-{version}.dist-info"
-    found = next((at / PROGRAM for at in place.shared if (at / held).is_dir()), None)
-    if found is None or not found.is_file():
+    program = next((at / PROGRAM for at in place.shared if (at / held).is_dir()), None)
+    if program is None or not program.is_file():
         raise EnvironmentFailed(f"etcd: {PACKAGE} {version} is not among the run's packages")
-    return str(found)
+    return str(program)
 
 
 async def status(address: str) -> Body | None:

@@ -65,8 +65,8 @@ def recovered(server: str, words: Sequence[str]) -> str:
         stdin=subprocess.DEVNULL, capture_output=True, text=True,
         timeout=RECOVER_WITHIN_S, check=True,
     )  # fmt: skip
-    found = POSITION.search(done.stderr) or POSITION.search(done.stdout)
-    return found[1] if found else ""
+    position = POSITION.search(done.stderr) or POSITION.search(done.stdout)
+    return position[1] if position else ""
 
 
 def wait_for(addresses: Sequence[str]) -> bool:

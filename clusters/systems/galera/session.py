@@ -41,11 +41,11 @@ class GaleraSession:
         try:
             return await self._session.ask(words, *values, within_s=within_s)
         except Failed as failed:
-            said = failed.answer.error
-            if UNSURE[0] in said:
+            error = failed.answer.error
+            if UNSURE[0] in error:
                 self._session.cut()
-            if any(number in said for number in UNSURE):
-                raise Failed(Answer(outcome=Status.INFO, error=said)) from failed
+            if any(number in error for number in UNSURE):
+                raise Failed(Answer(outcome=Status.INFO, error=error)) from failed
             raise
 
     def cut(self) -> None:

@@ -99,9 +99,9 @@ class GaleraSystem(KeepsFiles):
 
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
         """Whether the server is in a component with a majority, and has all of its writes."""
-        said = await states(node.address)
-        synced = said.get("wsrep_local_state_comment") == "Synced"
-        return synced and said.get("wsrep_ready") == "ON"
+        state = await states(node.address)
+        synced = state.get("wsrep_local_state_comment") == "Synced"
+        return synced and state.get("wsrep_ready") == "ON"
 
     async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
         """None: no server leads."""

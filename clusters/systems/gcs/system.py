@@ -84,8 +84,8 @@ class CloudStorage(InMemory):
         """Whether the stand-in lists buckets."""
         head = f"Host: {node.address}:{PORT}\r\nConnection: close"
         question = f"GET /storage/v1/b?project=p HTTP/1.1\r\n{head}\r\n\r\n".encode()
-        said = await response(node.address, PORT, question, READY_WITHIN_S)
-        return b" 200 " in said.partition(b"\n")[0]
+        reply = await response(node.address, PORT, question, READY_WITHIN_S)
+        return b" 200 " in reply.partition(b"\n")[0]
 
     async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
         """The one server that clients use."""

@@ -93,11 +93,11 @@ class Store:
 
     def read(self, name: str) -> Lease:
         """The lease as of the newest write; a linearizable read."""
-        found = self._ask("/v3/kv/range", {"key": _encoded(KEYS + name)}).get("kvs")
-        if not found:
+        kvs = self._ask("/v3/kv/range", {"key": _encoded(KEYS + name)}).get("kvs")
+        if not kvs:
             raise Refused(HTTPStatus.NOT_FOUND, "NotFound", _quoted(name, "not found"))
-        value: Stored = json.loads(base64.b64decode(found[0]["value"]))
-        return _whole(value["metadata"], value["spec"], int(found[0]["mod_revision"]))
+        value: Stored = json.loads(base64.b64decode(kvs[0]["value"]))
+        return _whole(value["metadata"], value["spec"], int(kvs[0]["mod_revision"]))
 
     def create(self, name: str, spec: Spec) -> Lease:
         """A new lease, if there is none of the name."""
@@ -130,26 +130,26 @@ class Store:
         """The revision of the write; None if the condition did not hold."""
         key = _encoded(KEYS + name)
         value = _encoded(json.dumps(Stored(metadata=metadata, spec=spec)))
-        said = self._ask(
+        reply = self._ask(
             "/v3/kv/txn",
             {
                 "compare": [{"key": key, "result": "EQUAL", **only_if}],
                 "success": [{"requestPut": {"key": key, "value": value}}],
             },
         )
-        return int(said["header"]["revision"]) if said.get("succeeded") else None
+        return int(reply["header"]["revision"]) if reply.get("succeeded") else None
 
     def _ask(self, path: str, body: Mapping[str, object]) -> EtcdReply:
         try:
             self._etcd.request("POST", path, json.dumps(body))
             response = self._etcd.getresponse()
-            said: EtcdReply = json.loads(response.read())
+            reply: EtcdReply = json.loads(response.read())
         except (OSError, http.client.HTTPException, ValueError) as error:
             self.close()
             raise _unavailable(f"{type(error).__name__}: {error}") from error
         if response.status != HTTPStatus.OK:
-            raise _unavailable(str(said.get("error") or said))
-        return said
+            raise _unavailable(str(reply.get("error") or reply))
+        return reply
 
 
 class Handler(BaseHTTPRequestHandler):

@@ -78,25 +78,25 @@ class MajorityClient:
     async def renew(self, grant: Grant, *, ttl_ns: int) -> Answer:
         """As `LockClient`: a quorum must renew."""
         asked = {"lock": grant.lock, "attempt": self._owner(grant), "ttl_ns": ttl_ns}
-        said = await self._ask_all("renew", self._enough("renewed"), **asked)
-        outcome = self._judge(said, "renewed")
+        votes = await self._ask_all("renew", self._enough("renewed"), **asked)
+        outcome = self._judge(votes, "renewed")
         if outcome is Status.NOT_OWNER:
             self._lost(grant.attempt, "expired")
         if outcome is Status.OK:
             return Answer(outcome=outcome, token=grant.token, ttl_ns=_valid(ttl_ns))
-        return Answer(outcome=outcome, error=_words(said))
+        return Answer(outcome=outcome, error=_words(votes))
 
     async def release(self, grant: Grant) -> Answer:
         """As `LockClient`: a quorum must have released. Every server gets the request."""
         owner = self._owner(grant)
         self._holds.pop(grant.attempt, None)
-        said = await self._give_back(grant.lock, owner, self._enough("released"))
-        outcome = self._judge(said, "released")
+        votes = await self._give_back(grant.lock, owner, self._enough("released"))
+        outcome = self._judge(votes, "released")
         if outcome is not Status.INFO:
             self._owners.pop(grant.attempt, None)
         if outcome is Status.OK:
             return Answer(outcome=outcome, token=grant.token)
-        return Answer(outcome=outcome, error=_words(said))
+        return Answer(outcome=outcome, error=_words(votes))
 
     async def close(self) -> None:
         """Closes the connections; leases run on."""
@@ -110,18 +110,18 @@ class MajorityClient:
         loop = asyncio.get_running_loop()
         began_s = loop.time()
         asked = {"lock": lock, "attempt": owner, "ttl_ns": ttl_ns, "owner": self._setup.name}
-        said = await self._ask_all("acquire", self._enough("granted"), **asked)
-        tokens = [int(vote["token"]) for vote in said if vote["is"] == "granted"]
+        votes = await self._ask_all("acquire", self._enough("granted"), **asked)
+        tokens = [int(vote["token"]) for vote in votes if vote["is"] == "granted"]
         left_ns = _valid(ttl_ns) - int((loop.time() - began_s) * 1e9)
         if len(tokens) >= self._quorum and left_ns > 0:
             token = max(tokens)
             self._holds[attempt] = (lock, owner, token)
             self._owners[attempt] = owner
             return Answer(outcome=Status.OK, token=token, ttl_ns=_valid(ttl_ns))
-        refused = sum(vote["is"] in ("held", "never-sent") for vote in said)
+        refused = sum(vote["is"] in ("held", "never-sent") for vote in votes)
         if refused < len(self._remotes):
             await self._give_back(lock, owner, _never)
-        return Answer(outcome=Status.FAIL, error=_words(said))
+        return Answer(outcome=Status.FAIL, error=_words(votes))
 
     async def _ask_all(
         self, op: str, decided: Callable[[list[Frame]], bool], **fields: object
@@ -130,12 +130,12 @@ class MajorityClient:
         asked = [
             self._background.start(remote.ask(op, VOTE_S, **fields)) for remote in self._remotes
         ]
-        said: list[Frame] = []
+        votes: list[Frame] = []
         for vote in asyncio.as_completed(asked):
-            said.append(await vote)
-            if decided(said):
+            votes.append(await vote)
+            if decided(votes):
                 break
-        return said
+        return votes
 
     async def _give_back(
         self, lock: str, owner: int, decided: Callable[[list[Frame]], bool]
@@ -169,12 +169,12 @@ class MajorityClient:
         while True:
             for attempt, (lock, owner, _) in list(self._holds.items()):
                 wanted = [[lock, owner]]
-                said = await asyncio.gather(
+                votes = await asyncio.gather(
                     *(remote.ask("ask", VOTE_S, holds=wanted) for remote in self._remotes)
                 )
                 ended = [
                     vote["holds"][0]
-                    for vote in said
+                    for vote in votes
                     if vote["is"] == "state" and vote["holds"][0] != "held"
                 ]
                 if len(ended) > len(self._remotes) - self._quorum:

@@ -91,8 +91,8 @@ class MemcachedSystem(InMemory):
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
         """Whether the server responds with its version."""
         question = b"version\r\nquit\r\n"
-        said = await response(node.address, PORT, question, READY_WITHIN_S)
-        return said.startswith(b"VERSION ")
+        reply = await response(node.address, PORT, question, READY_WITHIN_S)
+        return reply.startswith(b"VERSION ")
 
     async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
         """The one server that clients use."""

@@ -90,12 +90,12 @@ class Memcached:
             self._socket.sendall(words.encode() + b"\r\n" + data)
         except OSError as error:
             raise self._broken(str(error)) from error
-        said = self._line()
-        if said.startswith(expected):
-            return said
+        line = self._line()
+        if line.startswith(expected):
+            return line
         self.close()
-        outcome = Status.FAIL if said.startswith(NO_EFFECT) else Status.INFO
-        raise Failed(said.decode(errors="replace"), outcome)
+        outcome = Status.FAIL if line.startswith(NO_EFFECT) else Status.INFO
+        raise Failed(line.decode(errors="replace"), outcome)
 
     def _line(self) -> bytes:
         """A line of the response; values of a lock have no line breaks."""

@@ -90,17 +90,17 @@ class NatsKv(KeepsFiles):
 
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
         """Whether the server reports a working store, and in a cluster a known leader."""
-        said = await asked(node.address, "/healthz")
-        return said is not None and said.get("status") == "ok"
+        health = await asked(node.address, "/healthz")
+        return health is not None and health.get("status") == "ok"
 
     async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
         """The leader of the bucket, by the majority of the responses; None if unknown."""
         if len(servers) == 1:
             return Leader(servers[0].name)
-        told = await asyncio.gather(
+        reports = await asyncio.gather(
             *(asked(server.address, "/jsz?accounts=true&streams=true") for server in servers)
         )
-        names = [leader for said in told if said is not None and (leader := _leader(said))]
+        names = [leader for report in reports if report is not None and (leader := _leader(report))]
         named = max(sorted(set(names)), key=names.count, default=None)
         return None if named is None else Leader(named)
 
@@ -110,10 +110,10 @@ async def asked(address: str, path: str) -> dict[str, Json] | None:
     question = f"GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n".encode()
     answer = await response(address, STATUS_PORT, question, STATUS_S)
     try:
-        said = json.loads(answer.partition(b"\r\n\r\n")[2])
+        report = json.loads(answer.partition(b"\r\n\r\n")[2])
     except ValueError:
         return None
-    return said if isinstance(said, dict) else None
+    return report if isinstance(report, dict) else None
 
 
 def _leader(said: Mapping[str, Any]) -> str:

@@ -123,15 +123,15 @@ class ObjectLock:
         """Reads the object, and acts on it if it is this attempt's."""
         for _ in range(TRIES):
             try:
-                found = self._objects.read(grant.lock)
+                stored = self._objects.read(grant.lock)
             except Failed as failed:
                 # A read has no effect.
                 gone = failed.code == NO_BUCKET
                 return LOST if gone else Answer(outcome=Status.FAIL, error=str(failed))
-            if found is None or found.body.owner != self._owner(grant.attempt):
+            if stored is None or stored.body.owner != self._owner(grant.attempt):
                 return LOST
             try:
-                act(found)
+                act(stored)
             except Failed as failed:
                 if failed.code in (*HELD, *ABSENT):
                     continue
@@ -161,9 +161,9 @@ class ObjectLock:
         """Gives back what this client has left, also of other locks. Raises Failed."""
         while self._to_free:
             lock, owner = self._to_free[-1]
-            found = self._objects.read(lock)
-            if found is not None and found.body.owner == owner:
-                self._give_back(lock, found)
+            stored = self._objects.read(lock)
+            if stored is not None and stored.body.owner == owner:
+                self._give_back(lock, stored)
             self._to_free.pop()
 
     def _free(self, lock: str, body: Body) -> bool:

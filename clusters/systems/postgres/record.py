@@ -120,15 +120,15 @@ def transactions(changes: Sequence[Sequence[object]]) -> Iterator[Commit]:
     """The transactions of a slot, from pairs of a place and a text of `test_decoding`."""
     rows: list[tuple[str, str]] = []
     for place, text in changes:
-        told = str(text)
-        found = ROW.fullmatch(told)
-        if told.startswith("BEGIN"):
+        line = str(text)
+        row = ROW.fullmatch(line)
+        if line.startswith("BEGIN"):
             rows = []
-        elif told.startswith("COMMIT"):
+        elif line.startswith("COMMIT"):
             yield Commit(place=int(str(place)), rows=tuple(rows))
-        elif found is not None:
+        elif row is not None:
             columns = {
-                name: value.replace("''", "'") for name, value in COLUMN.findall(found["columns"])
+                name: value.replace("''", "'") for name, value in COLUMN.findall(row["columns"])
             }
             rows.append((columns.get("name", ""), columns.get("owner", "")))
 

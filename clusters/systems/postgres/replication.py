@@ -142,14 +142,14 @@ def replicated(options: Mapping[str, str]) -> bool:
 
 def problems(chosen: Mapping[str, str]) -> list[str]:
     """What options of OPTIONS do not fit together, one line each."""
-    synchronous, found = chosen[SYNCHRONOUS] == "yes", []
+    synchronous, conflicts = chosen[SYNCHRONOUS] == "yes", []
     if synchronous and not replicated(chosen):
-        found.append("synchronous=yes needs a standby: add --set replicas=1")
+        conflicts.append("synchronous=yes needs a standby: add --set replicas=1")
     if synchronous and chosen[deploy.SYNCED] != "on":
-        found.append("synchronous=yes waits for nothing with synchronous_commit=off")
+        conflicts.append("synchronous=yes waits for nothing with synchronous_commit=off")
     if replicated(chosen) and chosen.get("via", "direct") != "direct":
-        found.append("replicas=1: clients find the primary themselves, so it needs via=direct")
-    return found
+        conflicts.append("replicas=1: clients find the primary themselves, so it needs via=direct")
+    return conflicts
 
 
 def sheet(chosen: Mapping[str, str]) -> str:

@@ -46,7 +46,7 @@ async def _first_row(address: str, words: str) -> Row | None:
 
 async def _row_of(reader: asyncio.StreamReader) -> Row | None:
     """Reads until the server is ready for the next query; the first row, None after an error."""
-    found: Row | None = ()
+    row: Row | None = ()
     while True:
         kind, length = struct.unpack("!ci", await reader.readexactly(5))
         if not 4 <= length <= LONGEST:
@@ -54,10 +54,10 @@ async def _row_of(reader: asyncio.StreamReader) -> Row | None:
         body = await reader.readexactly(length - 4)
         if kind == b"E":
             return None
-        if kind == b"D" and found == ():
-            found = _values(body)
+        if kind == b"D" and row == ():
+            row = _values(body)
         if kind == b"Z":
-            return found
+            return row
 
 
 def _values(body: bytes) -> Row:

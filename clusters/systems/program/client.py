@@ -116,26 +116,26 @@ class ProgramClient:
         self._attempts.add(attempt)
         op = "acquire" if wait_ns else "try"
         keys = {key for ability in self._listed for key in PARAMETERS.get(ability, ())}
-        told = {key: value for key, value in named(terms).items() if key in keys}
-        return await self._ask(op, lock, attempt, wait_ns=wait_ns, ttl_ns=ttl_ns, terms=told)
+        supported = {key: value for key, value in named(terms).items() if key in keys}
+        return await self._ask(op, lock, attempt, wait_ns=wait_ns, ttl_ns=ttl_ns, terms=supported)
 
     async def query(self, lock: str, *, attempt: int) -> Queried:
         """Ask for the holder and the length of the queue, or for the place of an attempt."""
         number = next(self._ids)
         line = protocol.question(number, "query", lock, attempt, wait_ns=0, lease_ns=0)
-        said = await self._answer(number, line, 0)
-        if said is None or said["outcome"] != "ok":
-            return Queried(outcome=Status.INFO, error=LATE if said is None else str(said))
+        response = await self._answer(number, line, 0)
+        if response is None or response["outcome"] != "ok":
+            return Queried(outcome=Status.INFO, error=LATE if response is None else str(response))
         try:
-            return answered(said)
+            return answered(response)
         except (TypeError, ValueError) as wrong:
             self._give_up(f"sent a wrong answer to a query: {wrong}")
 
     async def check(self, grant: Grant) -> Answer:
         """Ask whether a hold is in force."""
-        said = await self._ask("check", grant.lock, grant.attempt, wait_ns=0, ttl_ns=0)
+        answer = await self._ask("check", grant.lock, grant.attempt, wait_ns=0, ttl_ns=0)
         over = Answer(outcome=Status.FAIL)
-        return over if said.outcome is Status.NOT_OWNER else said
+        return over if answer.outcome is Status.NOT_OWNER else answer
 
     async def renew(self, grant: Grant, *, ttl_ns: int) -> Answer:
         """Renew the lease."""
@@ -145,9 +145,9 @@ class ProgramClient:
         """Release it. An acquire that was given up is answered first: until then the program knows
         no lock of this attempt, and would keep what it is granted later."""
         answered = await self._acquire_answered(grant.attempt)
-        said = await self._ask("release", grant.lock, grant.attempt, wait_ns=0, ttl_ns=0)
-        if answered or said.outcome is Status.OK:
-            return said
+        answer = await self._ask("release", grant.lock, grant.attempt, wait_ns=0, ttl_ns=0)
+        if answered or answer.outcome is Status.OK:
+            return answer
         return Answer(outcome=Status.INFO, error=UNANSWERED)
 
     async def _acquire_answered(self, attempt: int) -> bool:
@@ -194,9 +194,9 @@ class ProgramClient:
             return Answer(outcome=Status.INFO, error=LATE)
         if op in ACQUIRES:
             del self._acquires[attempt]
-        said = protocol.answer(answer, 0)
-        error = said.error or (await self._unsaid() if said.outcome is Status.INFO else "")
-        return Answer(outcome=said.outcome, token=said.token, ttl_ns=ttl_ns, error=error)
+        parsed = protocol.answer(answer, 0)
+        error = parsed.error or (await self._unsaid() if parsed.outcome is Status.INFO else "")
+        return Answer(outcome=parsed.outcome, token=parsed.token, ttl_ns=ttl_ns, error=error)
 
     async def _unsaid(self) -> str:
         """Why an outcome is unknown whose response has no error: the first one on stderr, which may
@@ -217,19 +217,19 @@ class ProgramClient:
         """The program sends a request to the resource, by a send of its own."""
         number = next(self._ids)
         line = protocol.send(number, attempt, address, PORT, json.dumps(request))
-        said = await self._answer(number, line, 0)
-        if said is None:
+        response = await self._answer(number, line, 0)
+        if response is None:
             return Reply(outcome=Status.INFO, error=LATE)
-        if said["outcome"] != "ok":
-            outcome = Status.FAIL if said["outcome"] == "fail" else Status.INFO
-            error = str(said.get("error") or "")
+        if response["outcome"] != "ok":
+            outcome = Status.FAIL if response["outcome"] == "fail" else Status.INFO
+            error = str(response.get("error") or "")
             if outcome is Status.INFO and not error:
                 error = await self._unsaid()
             return Reply(outcome=outcome, error=error)
         try:
-            return resource_replies.answered(json.loads(str(said.get("answer", ""))))
+            return resource_replies.answered(json.loads(str(response.get("answer", ""))))
         except (ValueError, KeyError, TypeError) as error:
-            self._give_up(f"sent no answer of the resource: {error!r}: {said}")
+            self._give_up(f"sent no answer of the resource: {error!r}: {response}")
 
     async def _answer(self, number: int, line: bytes, wait_ns: int) -> Said | None:
         """The response to a request line; None if none came in time."""

@@ -24,13 +24,14 @@ def filled(words: Sequence[str], values: Mapping[str, str], folder: Path | None)
     """The words with every {name} replaced; those that name a file of `folder` become its path."""
 
     def value(word: str) -> str:
-        return BLANK.sub(lambda found: values.get(found[1], found[0]), word)
+        return BLANK.sub(lambda blank: values.get(blank[1], blank[0]), word)
 
-    found = (value(word) for word in words)
+    filled_words = (value(word) for word in words)
     if folder is None:
-        return tuple(found)
+        return tuple(filled_words)
     return tuple(
-        str(folder / word) if inside(word) and (folder / word).exists() else word for word in found
+        str(folder / word) if inside(word) and (folder / word).exists() else word
+        for word in filled_words
     )
 
 

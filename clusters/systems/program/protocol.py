@@ -85,25 +85,25 @@ def read(line: bytes) -> tuple[int, dict[str, object]] | Event:
         return Garbage(f"{what}: {shown}")
 
     try:
-        said = json.loads(line)
+        message = json.loads(line)
     except ValueError as error:
         raise wrong("a line that is not JSON (print nothing else; logs go to stderr)") from error
-    if not isinstance(said, dict):
+    if not isinstance(message, dict):
         raise wrong("a line that is not a JSON object")
-    if "event" in said:
-        return _event(said, wrong)
-    number = said.get("id")
+    if "event" in message:
+        return _event(message, wrong)
+    number = message.get("id")
     if not isinstance(number, int) or isinstance(number, bool):
         raise wrong("a response without the id of its request")
-    if said.get("outcome") not in OUTCOMES:
+    if message.get("outcome") not in OUTCOMES:
         raise wrong(f"a response whose outcome is not one of {', '.join(OUTCOMES)}")
-    token = said.get("token")
+    token = message.get("token")
     if token is not None and (not isinstance(token, int) or isinstance(token, bool) or token < 0):
         raise wrong("a token that is not a whole number >= 0")
-    if not isinstance(said.get("answer", ""), str):
+    if not isinstance(message.get("answer", ""), str):
         raise wrong("an answer of the resource that is not the line that came, as a string")
-    _only(said, ANSWER_KEYS, wrong)
-    return number, said
+    _only(message, ANSWER_KEYS, wrong)
+    return number, message
 
 
 def answer(said: Mapping[str, object], lease_ns: int) -> Answer:

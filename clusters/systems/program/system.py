@@ -89,7 +89,7 @@ class ProgramSystem:
 
     def _chosen(self, options: Mapping[str, str]) -> dict[str, str]:
         given = {name: text for name, text in options.items() if name != "client"}
-        found: dict[str, str] = {}
+        chosen: dict[str, str] = {}
         wrong: list[str] = []
         known: dict[str, Sequence[str]] = {**CHOICES, "sender": SENDERS}
         if self._table:
@@ -100,12 +100,12 @@ class ProgramSystem:
         elif "client" in options:
             wrong.append("--client conflicts with the client in the [system] table")
         try:
-            found = choose("program", given, known)
+            chosen = choose("program", given, known)
         except UsageError as error:
             wrong += error.problems
         if wrong:
             raise UsageError(*(f"program: {line.removeprefix('program: ')}" for line in wrong))
-        return found
+        return chosen
 
     def command(
         self, node: Node, servers: Sequence[Node], place: Place, options: Mapping[str, str]
@@ -154,31 +154,31 @@ class ProgramSystem:
         question = self._table.get("leader")
         if question is None:
             return Leader(servers[0].name) if servers else None
-        said = await asyncio.gather(*(self.responds(node, question) for node in servers))
+        leads = await asyncio.gather(*(self.responds(node, question) for node in servers))
         return next(
-            (Leader(node.name) for node, yes in zip(servers, said, strict=True) if yes), None
+            (Leader(node.name) for node, yes in zip(servers, leads, strict=True) if yes), None
         )
 
     async def responds(self, node: Node, question: Mapping[str, Any]) -> bool:
         """Whether a node responds to a check as expected."""
         port = question.get("port", self.ports[0])
         expect = question.get("expect", "").encode()
-        said = b""
+        received = b""
         try:
             async with asyncio.timeout(ANSWER_S):
                 reader, writer = await asyncio.open_connection(node.address, port)
                 try:
                     writer.write(question.get("send", "").encode())
-                    while expect not in said and len(said) < ANSWER_BYTES:
+                    while expect not in received and len(received) < ANSWER_BYTES:
                         part = await reader.read(4096)
                         if not part:
                             break
-                        said += part
+                        received += part
                 finally:
                     writer.close()
         except (OSError, TimeoutError):
             return False
-        return expect in said
+        return expect in received
 
 
 def checked(table: Mapping[str, Any], where: str) -> ProgramSystem:

@@ -103,8 +103,8 @@ def _question(value: object) -> str:
 
 def _leader(value: object) -> str:
     wrong = _question(value)
-    told = isinstance(value, dict) and value.get("expect")
-    return wrong or ("" if told else "missing expect: the response of the leader")
+    expected = isinstance(value, dict) and value.get("expect")
+    return wrong or ("" if expected else "missing expect: the response of the leader")
 
 
 def _promises(value: object) -> str:
@@ -167,30 +167,32 @@ KEYS: Mapping[str, Callable[[object], str]] = {
 
 def problems(table: Mapping[str, Json]) -> list[str]:
     """All errors of a table, one line each."""
-    found = [f"unknown key: {name}{_meant(name, KEYS)}" for name in table if name not in KEYS]
+    errors = [f"unknown key: {name}{_meant(name, KEYS)}" for name in table if name not in KEYS]
     for name, check in KEYS.items():
         wrong = check(table[name]) if name in table else ""
-        found += [f"{name}: {wrong}"] if wrong else []
+        errors += [f"{name}: {wrong}"] if wrong else []
     if "client" not in table:
-        found.append("missing client: the command line of a program that speaks JSON lines")
+        errors.append("missing client: the command line of a program that speaks JSON lines")
     served = has_servers(table)
     if "compose" in table:
         return found + _beside_compose(table)
     if served and "ports" not in table:
-        found.append("missing ports: the ports that the server listens on, as in ports = [7400]")
+        errors.append("missing ports: the ports that the server listens on, as in ports = [7400]")
     needless = [name for name in ("env", "nodes", "ready", "leader") if name in table]
     if needless and server_of(table):
-        found.append(f"{', '.join(needless)}: {server_of(table)} is a built-in system with its own")
+        errors.append(
+            f"{', '.join(needless)}: {server_of(table)} is a built-in system with its own"
+        )
     elif needless and not served:
-        found.append(f"{', '.join(needless)} without a server or image to start")
+        errors.append(f"{', '.join(needless)} without a server or image to start")
     wrong = wrong_session(table.get("session_ms"), table.get("bound"))
     if wrong and not KEYS["session_ms"](table["session_ms"]):
-        found.append(f"session_ms: {wrong}")
+        errors.append(f"session_ms: {wrong}")
     if "data" in table and "image" not in table:
-        found.append(
+        errors.append(
             "data without image: without an image, {data} in server is a persistent folder"
         )
-    return found
+    return errors
 
 
 def _beside_compose(table: Mapping[str, Json]) -> list[str]:

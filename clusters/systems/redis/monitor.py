@@ -26,13 +26,13 @@ class Line:
 
 def parsed(line: bytes) -> Line:
     """A line without its end; ValueError if it is none of MONITOR."""
-    found = LINE.fullmatch(line)
-    if found is None:
+    match = LINE.fullmatch(line)
+    if match is None:
         raise ValueError(f"no line of MONITOR: {line[:60]!r}")
-    words = [_text(word) for word in WORD.findall(found["words"])]
+    words = [_text(word) for word in WORD.findall(match["words"])]
     return Line(
-        ms=int(found["s"]) * 1000 + int(found["us"]) // 1000,
-        lua=found["by"] == b"lua",
+        ms=int(match["s"]) * 1000 + int(match["us"]) // 1000,
+        lua=match["by"] == b"lua",
         command=words[0].lower() if words else "",
         words=words[1:],
     )

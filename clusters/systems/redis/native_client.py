@@ -97,7 +97,7 @@ class OwnRedisLock:
             self._answer = loop.create_future()
             asked = True
             line.ask(question)
-            said = await self._answer
+            reply = await self._answer
         except (OSError, TimeoutError) as error:
             self._drop()
             outcome = Status.INFO if asked else Status.FAIL
@@ -108,7 +108,7 @@ class OwnRedisLock:
         finally:
             self._answer = None
             self._turn.release()
-        return _read(said, meant)
+        return _read(reply, meant)
 
     def _overdue(self) -> None:
         """The single timer of all requests: one for each would cost more than the request."""

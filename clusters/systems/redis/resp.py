@@ -58,10 +58,10 @@ class Link:
             if loop.time() - self._waiting[0][0] >= GIVE_UP_S:
                 self._cut()
             raise NoAnswer("no answer in time")
-        said = answer.result()
-        if isinstance(said, Exception):
-            raise said
-        return said
+        reply = answer.result()
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
 
     def close(self) -> None:
         """Closes the connection. Requests sent are not undone."""
@@ -78,10 +78,10 @@ class Link:
     async def _read(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while True:
-                said = await decoded(reader)
+                reply = await decoded(reader)
                 _, answer = self._waiting.popleft()
                 if not answer.done():
-                    answer.set_result(said)
+                    answer.set_result(reply)
         except (OSError, EOFError, ValueError, IndexError):
             if self._writer is writer:
                 writer.close()

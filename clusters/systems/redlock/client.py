@@ -128,13 +128,13 @@ class Redlock:
         left_s = validity_ns(ttl_ns) / 1e9 - (loop.time() - began_s)
         if self._judged(votes) is Status.OK and left_s > 0:
             return Answer(outcome=Status.OK, ttl_ns=validity_ns(ttl_ns))
-        said = _words(votes)
+        summary = _words(votes)
         if all(MEANING[vote] is Status.FAIL for vote in votes) and len(votes) == len(self._links):
-            return Answer(outcome=Status.FAIL, error=said)
+            return Answer(outcome=Status.FAIL, error=summary)
         taken_back = await self._give_back(lock, value, everywhere=True)
         unsure = sum(MEANING[vote] is Status.INFO for vote in taken_back)
         outcome = Status.INFO if unsure >= self._quorum else Status.FAIL
-        return Answer(outcome=outcome, error=said)
+        return Answer(outcome=outcome, error=summary)
 
     async def _give_back(self, lock: str, value: int, *, everywhere: bool = False) -> list[str]:
         """Deletes our value on all servers; the votes up to the decision, or all of them."""
@@ -173,16 +173,16 @@ class Redlock:
 async def _vote(link: Link, words: Sequence[str | int]) -> str:
     """One server's vote on one command, as a key of MEANING."""
     try:
-        said = await link.ask(*words, within_s=VOTE_S)
+        reply = await link.ask(*words, within_s=VOTE_S)
     except NotSent:
         return "never-sent"
     except NoAnswer:
         return "unanswered"
     except Refused:
         return "refused"
-    if said in ("OK", 1):
+    if reply in ("OK", 1):
         return "done"
-    return "held" if said is None else "not-ours"
+    return "held" if reply is None else "not-ours"
 
 
 def validity_ns(ttl_ns: int) -> int:

@@ -120,8 +120,8 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._bytes += data
-        while (found := command(self._bytes)) is not None:
-            words, size = found
+        while (parsed := command(self._bytes)) is not None:
+            words, size = parsed
             self._bytes = self._bytes[size:]
             before = self._store.changes
             reply = self._store.answer(words)

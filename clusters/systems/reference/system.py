@@ -193,21 +193,21 @@ class ReferenceSystem(KeepsFiles):
 
     async def position(self, server: Node, options: Mapping[str, str]) -> int | None:
         """The index of the last committed command that the node knows of."""
-        said = await status(server.address)
-        return None if said is None else int(said["commit"])
+        report = await status(server.address)
+        return None if report is None else int(report["commit"])
 
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
         """Whether the node responds and knows a leader."""
-        said = await status(node.address)
-        return said is not None and said.get("leader") is not None
+        report = await status(node.address)
+        return report is not None and report.get("leader") is not None
 
     async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
         """The node that reports to be the leader in the highest term; None if there is none."""
         asked = await asyncio.gather(*(status(server.address) for server in servers))
         leading = [
-            Leader(server.name, int(said["term"]))
-            for server, said in zip(servers, asked, strict=True)
-            if said is not None and said.get("role") == "leader"
+            Leader(server.name, int(report["term"]))
+            for server, report in zip(servers, asked, strict=True)
+            if report is not None and report.get("role") == "leader"
         ]
         return max(leading, key=attrgetter("term"), default=None)
 

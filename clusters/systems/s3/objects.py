@@ -54,15 +54,15 @@ class Objects:
     def read(self, key: str) -> Found | None:
         """The object, None if there is none."""
         try:
-            said = self._ask("get_object", Bucket=BUCKET, Key=key)
-            body = said["Body"].read()  # type: ignore[attr-defined]
+            response = self._ask("get_object", Bucket=BUCKET, Key=key)
+            body = response["Body"].read()  # type: ignore[attr-defined]
         except Failed as failed:
             if failed.code in ABSENT:
                 return None
             raise
         except BotoCoreError as error:
             raise _failed(error) from error
-        return Found(body=Body(**json.loads(body)), etag=str(said["ETag"]))
+        return Found(body=Body(**json.loads(body)), etag=str(response["ETag"]))
 
     def write(self, key: str, body: Body, over: Found | None) -> None:
         """Stores an object if there is none, or over the one that was read."""
@@ -80,10 +80,10 @@ class Objects:
 
     def _ask(self, action: str, **words: object) -> dict[str, object]:
         try:
-            said: dict[str, object] = getattr(self._s3, action)(**words)
+            response: dict[str, object] = getattr(self._s3, action)(**words)
         except (BotoCoreError, ClientError) as error:
             raise _failed(error) from error
-        return said
+        return response
 
 
 def _failed(error: Exception) -> Failed:

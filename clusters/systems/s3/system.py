@@ -90,8 +90,8 @@ class S3(InMemory):
         """Whether the emulator lists buckets; its first response takes seconds for loading."""
         head = f"Host: {node.address}:{PORT}\r\nAuthorization: {SIGNED}"
         question = f"GET / HTTP/1.0\r\n{head}\r\n\r\n".encode()
-        said = await response(node.address, PORT, question, READY_WITHIN_S)
-        return b" 200 " in said.partition(b"\n")[0]
+        reply = await response(node.address, PORT, question, READY_WITHIN_S)
+        return b" 200 " in reply.partition(b"\n")[0]
 
     async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
         """The one server that clients use."""

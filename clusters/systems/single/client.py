@@ -109,12 +109,12 @@ class SingleClient:
         until_s = loop.time() + (wait_ns / 1e9 if wait_ns else self._call_s)
         asked = {"lock": lock, "attempt": attempt, "ttl_ns": ttl_ns, "owner": self._setup.name}
         unsure = False
-        said = NEVER_SENT
+        last_answer = NEVER_SENT
         while True:
             left_s = max(0.01, until_s - loop.time()) if wait_ns >= 0 else TRY_S
             answer = await self._remote.ask("acquire", min(TRY_S, left_s), **asked)
             unsure = unsure or answer is UNANSWERED
-            said = answer if answer is not NEVER_SENT else said
+            last_answer = answer if answer is not NEVER_SENT else last_answer
             match answer["is"]:
                 case "granted":
                     return await self._granted(lock, attempt, ttl_ns, answer, unsure=unsure)
@@ -129,8 +129,8 @@ class SingleClient:
                 break
             await asyncio.sleep(pause_s)
         if unsure:
-            said = await self._give_up_for(lock, attempt)
-        return _meant(said, 0, 0)
+            last_answer = await self._give_up_for(lock, attempt)
+        return _meant(last_answer, 0, 0)
 
     async def _granted(
         self, lock: str, attempt: int, ttl_ns: int, answer: Frame, *, unsure: bool
@@ -199,12 +199,12 @@ class SingleClient:
 
 
 def _meant(answer: Frame, token: int, ttl_ns: int) -> Answer:
-    said = str(answer["is"])
-    outcome = MEANING.get(said, Status.INFO)
+    kind = str(answer["is"])
+    outcome = MEANING.get(kind, Status.INFO)
     if outcome is Status.OK:
         return Answer(outcome=outcome, token=token, ttl_ns=ttl_ns)
     detail = answer.get("reason") or answer.get("why")
-    return Answer(outcome=outcome, error=f"{said}: {detail}" if detail else said)
+    return Answer(outcome=outcome, error=f"{kind}: {detail}" if detail else kind)
 
 
 def client(setup: ClientSetup) -> SingleClient:

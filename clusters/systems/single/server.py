@@ -26,8 +26,8 @@ def answer(
     table: Table, wire: Framed, frame: Frame, now: Callable[[], int] = time.monotonic_ns
 ) -> None:
     """Responds to one frame on its connection; the lease clock is the monotonic one."""
-    said = table.answer(now(), frame)
-    if not wire.send({"id": frame.get("id"), **said}):
+    reply = table.answer(now(), frame)
+    if not wire.send({"id": frame.get("id"), **reply}):
         wire.drop("it does not read what it is sent")
 
 

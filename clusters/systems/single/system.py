@@ -81,14 +81,16 @@ KNOWN: Mapping[str, str] = {
 
 def leases(options: Mapping[str, str]) -> bool:
     """Whether holds expire. Raises UsageError for unknown options or values."""
-    said = options.get("leases", LEASES[0])
-    wrong = [] if said in LEASES else [f"single: leases={said} is not one of {', '.join(LEASES)}"]
+    choice = options.get("leases", LEASES[0])
+    wrong = (
+        [] if choice in LEASES else [f"single: leases={choice} is not one of {', '.join(LEASES)}"]
+    )
     try:
         poll_s(options)
     except ValueError as error:
         wrong.append(f"single: {error}")
     known_options("single", options, KNOWN, wrong)
-    return said == LEASES[0]
+    return choice == LEASES[0]
 
 
 def lease_server(

@@ -25,6 +25,6 @@ class TracedTable(Table):
 
     def answer(self, now_ns: int, question: Mapping[str, object]) -> Mapping[str, object]:
         """As `Table`."""
-        said = super().answer(now_ns, question)
-        self._emit(Answered(self.name, self._run_ns(), now_ns, question, said))
-        return said
+        reply = super().answer(now_ns, question)
+        self._emit(Answered(self.name, self._run_ns(), now_ns, question, reply))
+        return reply

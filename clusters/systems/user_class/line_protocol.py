@@ -41,9 +41,9 @@ def _answer(client: OwnClient, ask: Mapping[str, Any]) -> Answer:
 def _row(client: OwnClient, ask: Mapping[str, Any]) -> dict[str, Json]:
     """The response to a request, without its id."""
     if ask["op"] == "query":
-        said = client.query(ask["lock"], attempt=ask["attempt"])
-        error: dict[str, Json] = {"error": said.error} if said.error else {}
-        return {"outcome": Status(said.outcome).name.lower(), **written(said), **error}
+        queried = client.query(ask["lock"], attempt=ask["attempt"])
+        error: dict[str, Json] = {"error": queried.error} if queried.error else {}
+        return {"outcome": Status(queried.outcome).name.lower(), **written(queried), **error}
     try:
         answer = _answer(client, ask)
     except Exception as wrong:
@@ -66,15 +66,15 @@ def main(name: str, servers: str, options: str) -> None:
         clients=[("doctor", "127.0.0.1")],
     )
     client = factory_of(name)(setup)
-    said, sys.stdout = sys.stdout, sys.stderr  # what the class prints is no response
+    stdout, sys.stdout = sys.stdout, sys.stderr  # what the class prints is no response
     try:
         client.open()
     except Exception as error:
         sys.exit(f"{type(error).__name__}: {error}")
     for line in sys.stdin:
         ask = json.loads(line)
-        said.write(json.dumps({"id": ask["id"], **_row(client, ask)}) + "\n")
-        said.flush()
+        stdout.write(json.dumps({"id": ask["id"], **_row(client, ask)}) + "\n")
+        stdout.flush()
 
 
 if __name__ == "__main__":

@@ -31,13 +31,13 @@ def asked_of(made: Asked, reports: Collection[Op], lock: str, attempt: int) -> Q
     attempt   0: a query that is not about one
     """
     try:
-        said: dict[str, object] = {}
+        returned: dict[str, object] = {}
         if attempt:
-            said["place"] = made.place(lock, str(attempt)) if Op.PLACE in reports else None
+            returned["place"] = made.place(lock, str(attempt)) if Op.PLACE in reports else None
         else:
-            said["holder"] = made.holder(lock) if Op.HOLDER in reports else None
-            said["length"] = made.length(lock) if Op.LENGTH in reports else None
-        return answered(said)
+            returned["holder"] = made.holder(lock) if Op.HOLDER in reports else None
+            returned["length"] = made.length(lock) if Op.LENGTH in reports else None
+        return answered(returned)
     except Exception as error:
         return Queried(outcome=Status.INFO, error=f"{type(error).__name__}: {error}")
 
@@ -61,9 +61,9 @@ def _holder(value: object) -> Queried:
     free = Queried(outcome=Status.OK)
     if value is None or value is False:
         return free
-    said: Mapping[str, object] = value if isinstance(value, Mapping) else {"token": value}
-    token = said.get("token")
-    unknown = [name for name in said if name not in HOLDER_KEYS]
+    hold: Mapping[str, object] = value if isinstance(value, Mapping) else {"token": value}
+    token = hold.get("token")
+    unknown = [name for name in hold if name not in HOLDER_KEYS]
     if unknown or not isinstance(token, int) or isinstance(token, bool) or token < 0:
         raise TypeError(
             f"holder returned {value!r}; expected the token of the hold, a dict of"
@@ -72,10 +72,10 @@ def _holder(value: object) -> Queried:
     return replace(
         free,
         token=token,
-        renewals=_count("renewals", said.get("renewals")),
-        metadata=str(said.get("metadata") or ""),
-        held_ns=_ns(said.get("held_s")),
-        left_ns=_ns(said.get("left_s")),
+        renewals=_count("renewals", hold.get("renewals")),
+        metadata=str(hold.get("metadata") or ""),
+        held_ns=_ns(hold.get("held_s")),
+        left_ns=_ns(hold.get("left_s")),
     )
 
 

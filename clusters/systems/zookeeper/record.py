@@ -56,8 +56,8 @@ class Log:
 
         OSError if a file cannot be read, ValueError if one is no log.
         """
-        found = (path.name for path in self._folder.glob("log.*"))
-        names = sorted(found, key=lambda name: int(name[4:], 16))
+        logs = (path.name for path in self._folder.glob("log.*"))
+        names = sorted(logs, key=lambda name: int(name[4:], 16))
         kept: list[int] = []
         if self._file and (self._file not in names or self._cut()):
             kept = [zxid for zxid in self.zxids if zxid <= last]
@@ -145,12 +145,12 @@ class Reader:
                 counts[zxid] = counts.get(zxid, 0) + 1
         majority = len(self._logs) // 2 + 1
         for zxid in sorted(zxid for zxid, n in counts.items() if n >= majority):
-            found = [log.zxids[zxid] for log in self._logs if zxid in log.zxids]
+            copies = [log.zxids[zxid] for log in self._logs if zxid in log.zxids]
             for log in self._logs:
                 if zxid in log.zxids:
                     log.zxids[zxid] = None
             self._last = zxid
-            yield next(one for one in found if one is not None)
+            yield next(one for one in copies if one is not None)
 
     def _events(self, done: Transaction) -> Iterator[RecordEvent]:
         """What a transaction changes in the locks."""
@@ -165,14 +165,14 @@ class Reader:
                 yield self._event(PUT, change.path, done.zxid, owner)
 
     def _event(self, kind: str, path: str, zxid: int, owner: str = "") -> RecordEvent:
-        found = CONTENDER.fullmatch(path)
-        assert found is not None
-        sequence = int(found["sequence"])
+        contender = CONTENDER.fullmatch(path)
+        assert contender is not None
+        sequence = int(contender["sequence"])
         return RecordEvent(
             event=kind,
             t_ns=self._task.now(),
             at=zxid,
-            lock=found["lock"],
+            lock=contender["lock"],
             rank=sequence + 1,
             owner=owner,
             token=sequence if self._by_sequence else zxid,

@@ -144,10 +144,10 @@ class ZooKeeper(KeepsFiles):
     async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
         """The server that reports to lead; None without one. Of two, the first that reports so."""
         asked = await asyncio.gather(*(said(server.address) for server in servers))
-        for server, told in zip(servers, asked, strict=True):
-            if told.get("Mode") in ("leader", "standalone"):
+        for server, report in zip(servers, asked, strict=True):
+            if report.get("Mode") in ("leader", "standalone"):
                 # The upper half of a transaction's number is the epoch of the leader that made it.
-                return Leader(server.name, int(told.get("Zxid", "0"), 16) >> 32)
+                return Leader(server.name, int(report.get("Zxid", "0"), 16) >> 32)
         return None
 
 

@@ -35,10 +35,10 @@ def disks(world: World, do: str, nodes: Iterable[str]) -> dict[str, NodeDisk]:
     without = [node for node in nodes if node not in world.disks]
     if without:
         raise Refused(f"{do}: {'+'.join(without)} has no disk of its own; send disk first")
-    found = {node: world.disks[node] for node in nodes}
-    for disk in found.values():
+    disk_of = {node: world.disks[node] for node in nodes}
+    for disk in disk_of.values():
         loop_mount.require(disk.at)
-    return found
+    return disk_of
 
 
 class Power:
@@ -253,15 +253,15 @@ def _nodes(args: Mapping[str, Json]) -> list[str]:
 
 def _ended(world: World, nodes: Iterable[str]) -> list[str]:
     """The nodes without a living process; one that was killed may need a moment to exit."""
-    found = []
+    ended = []
     for node in nodes:
         deadline = time.monotonic_ns() + END_NS
         for process in world.living(node):
             if processes.is_killed(process):
                 processes.settled(process, ("gone",), deadline)
         if not world.living(node):
-            found.append(node)
-    return found
+            ended.append(node)
+    return ended
 
 
 POWER = Half(

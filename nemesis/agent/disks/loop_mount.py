@@ -30,11 +30,11 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 def make(memory: int) -> None:
     """Writes an empty ext4 filesystem into a file. Errors: OSError."""
-    found = shutil.which("mkfs.ext4") or shutil.which("mkfs.ext4", path="/usr/sbin:/sbin")
-    if found is None:
+    mkfs = shutil.which("mkfs.ext4") or shutil.which("mkfs.ext4", path="/usr/sbin:/sbin")
+    if mkfs is None:
         raise OSError(errno.ENOENT, "needs the command mkfs.ext4 (package e2fsprogs)")
     done = subprocess.run(
-        [found, *MAKE, f"/proc/self/fd/{memory}"],
+        [mkfs, *MAKE, f"/proc/self/fd/{memory}"],
         pass_fds=(memory,),
         stdin=subprocess.DEVNULL,
         capture_output=True,

@@ -138,8 +138,8 @@ class NodeDisk:
 
     def free(self) -> int:
         """Free bytes that a program can use."""
-        found = os.statvfs(self.at)
-        return found.f_bavail * found.f_frsize
+        usage = os.statvfs(self.at)
+        return usage.f_bavail * usage.f_frsize
 
 
 def _name(at: Path, environ: Mapping[str, str]) -> str:

@@ -53,7 +53,7 @@ class MemoryLimit:
         """Moves every process of `nodes` into a group with a limit. Errors: Refused, OSError."""
         nodes, spare = args["nodes"], args["spare"]
         assert isinstance(nodes, list) and isinstance(spare, int)
-        found = memory_groups.version()
+        version = memory_groups.version()
         made = self._faults[fault] = _Fault()
         limited = {node for other in self._faults.values() for node in other.nodes}
         for node in nodes:
@@ -64,7 +64,7 @@ class MemoryLimit:
                 continue
             self._made += 1
             label = os.environ.get(LABEL_VARIABLE, str(os.getpid()))
-            group = Group(f"{label}-{os.getpid()}-{self._made}", found)
+            group = Group(f"{label}-{os.getpid()}-{self._made}", version)
             limit = group.open(members, spare)
             made.nodes[node] = _Limited(group, limit, members, _guard(group))
         if not made.nodes:

@@ -17,7 +17,7 @@ MAPPED = "0000000000000000FFFF0000"
 
 def with_peers(network: Namespace, peers: Collection[str]) -> dict[str, list[tuple[int, int]]]:
     """Peer -> (its port, the node's port) of each established connection."""
-    found: dict[str, list[tuple[int, int]]] = {}
+    ports: dict[str, list[tuple[int, int]]] = {}
     with network.inside():
         tables = {name: Path(f"/proc/thread-self/net/{name}").read_text() for name, _ in TABLES}
     for name, length in TABLES:
@@ -28,8 +28,8 @@ def with_peers(network: Namespace, peers: Collection[str]) -> dict[str, list[tup
                 continue
             peer = socket.inet_ntoa(struct.pack("=I", int(address[-8:], 16)))
             if peer in peers:
-                found.setdefault(peer, []).append((_port(theirs), _port(ours)))
-    return found
+                ports.setdefault(peer, []).append((_port(theirs), _port(ours)))
+    return ports
 
 
 def _port(end: str) -> int:

@@ -148,10 +148,10 @@ class Links:
         how = replace(made.how, address=self._world.node(node).address)
         hows = dict.fromkeys(made.ends[node], how)
         if made.act == "half-open":
-            found = connections.with_peers(network, made.ends[node])
+            established = connections.with_peers(network, made.ends[node])
             hows = {
                 address: replace(how, ports=", ".join(f"{a} . {b}" for a, b in pairs))
-                for address, pairs in found.items()
+                for address, pairs in established.items()
             }
             if not hows:
                 return
@@ -230,11 +230,11 @@ def _settings(args: Mapping[str, Json]) -> rules.Settings:
 
 def _ends(links: Json) -> dict[str, list[str]]:
     """Node -> addresses of the other ends, each once."""
-    found: dict[str, dict[str, None]] = {}
+    addresses_of: dict[str, dict[str, None]] = {}
     assert isinstance(links, list)
     for link in links:
-        found.setdefault(link["node"], {}).update(dict.fromkeys(link["from"]))
-    return {node: [*addresses] for node, addresses in found.items()}
+        addresses_of.setdefault(link["node"], {}).update(dict.fromkeys(link["from"]))
+    return {node: [*addresses] for node, addresses in addresses_of.items()}
 
 
 def unsupported() -> str | None:

@@ -48,10 +48,10 @@ def find_all(network: Namespace) -> int:
 
 def _device(network: Namespace, address: str) -> str:
     route = _ip(network, "route", "get", address)
-    found = re.search(r"dev (\S+)", route)
-    if " via " in route or not found:
+    device = re.search(r"dev (\S+)", route)
+    if " via " in route or not device:
         raise NetworkFailed(f"{address} is no neighbour: {route.strip()}")
-    return found[1]
+    return device[1]
 
 
 def _ip(network: Namespace, *words: str) -> str:

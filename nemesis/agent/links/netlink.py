@@ -95,11 +95,11 @@ def bind_queue(plug: socket.socket, number: int) -> None:
 
 def packet(body: bytes) -> tuple[int, str, int]:
     """(id, source address, length) of a queued packet."""
-    found = dict(attributes(body[4:]))
-    header = found.get(10, b"")
+    fields = dict(attributes(body[4:]))
+    header = fields.get(10, b"")
     source = socket.inet_ntoa(header[12:16]) if len(header) >= HEADER_BYTES else ""
-    length = struct.unpack(">I", found[13])[0] if 13 in found else len(header)
-    return struct.unpack_from(">I", found[1])[0], source, length
+    length = struct.unpack(">I", fields[13])[0] if 13 in fields else len(header)
+    return struct.unpack_from(">I", fields[1])[0], source, length
 
 
 def accepted(number: int, packet_id: int) -> bytes:

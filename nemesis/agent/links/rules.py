@@ -95,7 +95,7 @@ def remove_chain(network: Namespace, chain: str) -> None:
 def counts(network: Namespace, chain: str) -> Counter[str]:
     """Address -> packets that the rules of a fault have met, as the kernel counts them. Errors:
     NetworkFailed."""
-    found: Counter[str] = Counter()
+    packets_to: Counter[str] = Counter()
     for address, packets in COUNTED.findall(network.run(f"list chain ip {LINK_TABLE} {chain}")):
-        found[address] += int(packets)
-    return found
+        packets_to[address] += int(packets)
+    return packets_to

@@ -54,12 +54,12 @@ class CallTracer(Tracer):
     def _next(self) -> None:
         """Waits for one stop or exit; while calls are delayed, at most until one may go on."""
         try:
-            found = ptrace.wait(block=not self._due_ns)
+            stop = ptrace.wait(block=not self._due_ns)
         except ChildProcessError:
             self._threads.clear()
             return
-        if found is not None:
-            self._handle(*found)
+        if stop is not None:
+            self._handle(*stop)
         elif self._due_ns:
             time.sleep(LOOK_S)
         now = time.monotonic_ns()

@@ -70,17 +70,17 @@ class Program:
 
     def functions(self) -> Mapping[str, int]:
         """Name -> address in the file's own numbering, in the order of the file; {} if stripped."""
-        found: dict[str, int] = {}
+        addresses: dict[str, int] = {}
         try:
             for section in self._sections:
                 if section.name.endswith(".gopclntab"):
                     return dict(self._go(section))
             for section in self._sections:
                 if section.name in (".symtab", ".dynsym"):
-                    found.update(self._symbols(section))
+                    addresses.update(self._symbols(section))
         except (struct.error, IndexError) as error:
             raise NotAProgram("damaged tables of functions") from error
-        return found
+        return addresses
 
     def _text(self, offset: int) -> str:
         end = self._data.index(b"\0", offset)
@@ -160,19 +160,19 @@ def in_process(pid: int, name: str) -> tuple[str, int]:
     NotAProgram, also for a name of none or of several functions, with similar ones."""
     program = _read_once(Path(f"/proc/{pid}/exe"))
     functions = program.functions
-    found = matching(functions, name)
+    names = matching(functions, name)
     exe = str(Path(f"/proc/{pid}/exe").readlink())
-    if len(found) != 1:
+    if len(names) != 1:
         last = name.rpartition(".")[2].lower()
-        near = found or [one for one in functions if last and last in one.lower()]
-        what = f"{len(found)} functions" if found else "no function"
+        near = names or [one for one in functions if last and last in one.lower()]
+        what = f"{len(names)} functions" if names else "no function"
         hint = f"; similar: {', '.join(near[:MOST_NEAR])}" if near else ""
         raise NotAProgram(f"{exe} has {what} of the name {name!r}{hint}")
-    address = functions[found[0]]
+    address = functions[names[0]]
     if not program.relocatable:
-        return found[0], address
+        return names[0], address
     for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
         if line.endswith(exe):
             start = int(line.partition("-")[0], 16)
-            return found[0], start - program.first_address + address
+            return names[0], start - program.first_address + address
     raise NotAProgram(f"{exe} is not mapped in process {pid}")

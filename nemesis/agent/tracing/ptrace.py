@@ -108,10 +108,10 @@ def wait(thread: int = -1, *, block: bool = True) -> tuple[int, int] | None:
     """
     status = ctypes.c_int()
     flags = _WALL | _WNOTHREAD | (0 if block else os.WNOHANG)
-    found = _libc().waitpid(thread, ctypes.byref(status), flags)
-    if found > 0:
-        return found, status.value
-    if found < 0 and ctypes.get_errno() != errno.EINTR:
+    tracee = _libc().waitpid(thread, ctypes.byref(status), flags)
+    if tracee > 0:
+        return tracee, status.value
+    if tracee < 0 and ctypes.get_errno() != errno.EINTR:
         _raise(ctypes.get_errno())
     return None
 
@@ -184,11 +184,11 @@ class Stopped:
     def _stop(self) -> tuple[int, int]:
         """The next stop: its signal and event. Signals of others are kept until the end."""
         deadline = time.monotonic() + _WITHIN_S
-        while (found := wait(self._thread, block=False)) is None:
+        while (stop := wait(self._thread, block=False)) is None:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"thread {self._thread} did not stop within {_WITHIN_S} s")
             time.sleep(_POLL_S)
-        status = found[1]
+        status = stop[1]
         if not os.WIFSTOPPED(status):
             raise ProcessLookupError(f"thread {self._thread} has exited")
         number, event = os.WSTOPSIG(status), status >> 16

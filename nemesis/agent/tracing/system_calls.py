@@ -101,7 +101,7 @@ class SystemCalls:
         """The calls that were acted on. A freeze is effective while a node stands inside one."""
         traced = self._tracers.get(fault, {})
         living = {node: self._world.living(node) for node in traced}
-        states = {node: worst(map(processes.state, found)) for node, found in living.items()}
+        states = {node: worst(map(processes.state, on_node)) for node, on_node in living.items()}
         caught = {node: tracer.caught for node, tracer in traced.items() if tracer.caught}
         do = self._acts[fault].do
         if do == "freeze":

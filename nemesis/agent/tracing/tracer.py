@@ -136,12 +136,12 @@ class Tracer:
     def _next(self) -> None:
         """Waits for one stop or exit."""
         try:
-            found = ptrace.wait()
+            stop = ptrace.wait()
         except ChildProcessError:
             self._threads.clear()
             return
-        if found is not None:
-            self._handle(*found)
+        if stop is not None:
+            self._handle(*stop)
 
     def _finished(self) -> bool:
         """Whether nothing is left to do here, so that the program need not be traced any more."""
@@ -212,11 +212,11 @@ class Tracer:
             if not self._threads:
                 return
             try:
-                found = ptrace.wait()
+                stop = ptrace.wait()
             except ChildProcessError:
                 return
-            if found is not None:
-                self._handle(*found)
+            if stop is not None:
+                self._handle(*stop)
 
     def _restore(self) -> None:
         """Undoes what was changed in the memory of the program."""

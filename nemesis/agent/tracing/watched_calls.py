@@ -74,17 +74,17 @@ class Watched:
     def _is_data(self, thread: int, descriptor: int, link: str) -> bool:
         if self.file and not fnmatchcase(os.path.basename(link), self.file):
             return False
-        found = _stat(thread, descriptor)
+        status = _stat(thread, descriptor)
         return (
-            found is not None
-            and stat.S_ISREG(found.st_mode)
-            and not any(_same(found, _stat(thread, output)) for output in (1, 2))
+            status is not None
+            and stat.S_ISREG(status.st_mode)
+            and not any(_same(status, _stat(thread, output)) for output in (1, 2))
         )
 
 
 def peers(thread: int) -> dict[str, str]:
     """TCP sockets of a thread's network: "socket:[inode]" -> IPv4 address and port of the peer."""
-    found = {}
+    peer_of = {}
     for table in ("tcp", "tcp6"):
         with suppress(OSError), open(f"/proc/{thread}/net/{table}") as file:
             next(file, "")
@@ -93,8 +93,8 @@ def peers(thread: int) -> dict[str, str]:
                 address, _, port = words[2].partition(":")
                 if int(port, 16):
                     peer = f"{_ipv4(address)}:{int(port, 16)}"
-                    found[f"socket:[{words[9]}]"] = peer
-    return found
+                    peer_of[f"socket:[{words[9]}]"] = peer
+    return peer_of
 
 
 def _ipv4(text: str) -> str:

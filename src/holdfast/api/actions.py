@@ -60,9 +60,9 @@ def run(
     if made.seed < 0:
         made = replace(made, seed=secrets.randbelow(1 << 31))
     full = prepare.prepared(with_lazy_holders(made) if plan is None else made)
-    found = hosts_of(full.plan, os.fspath(hosts) if hosts is not None else "")
+    hosts_table = hosts_of(full.plan, os.fspath(hosts) if hosts is not None else "")
     again = prepare.command(made) if plan is None else f"holdfast run {shlex.quote(str(plan))}"
-    verdicts = runner.carry_out(full, Path(out), again, quiet=True, hosts=found)
+    verdicts = runner.carry_out(full, Path(out), again, quiet=True, hosts=hosts_table)
     return Run(Path(out) / verdicts.run)
 
 
@@ -78,11 +78,13 @@ def judge(path: str | PathLike[str] | Run, checkers: Sequence[str] = ()) -> Run:
 
     checkers: further checkers, by name or FILE.py:NAME, which is executed.
     """
-    found = path if isinstance(path, Run) else Run(path)
-    if found.path is None:
-        raise UsageError(f"{found.id}: judging writes verdicts.json and needs the run's directory")
-    judging.judge_run(RunDir(found.path), checkers)
-    return Run(found.path)
+    recorded = path if isinstance(path, Run) else Run(path)
+    if recorded.path is None:
+        raise UsageError(
+            f"{recorded.id}: judging writes verdicts.json and needs the run's directory"
+        )
+    judging.judge_run(RunDir(recorded.path), checkers)
+    return Run(recorded.path)
 
 
 def check(
@@ -98,8 +100,8 @@ def check(
     """
     judged = judge_foreign.model_of(model)
     ops = _foreign(history).ops
-    found: Judgement = judged(ops if judge_foreign.OWN.fullmatch(model) else keyed_apart(ops))
-    return found
+    judgement: Judgement = judged(ops if judge_foreign.OWN.fullmatch(model) else keyed_apart(ops))
+    return judgement
 
 
 def _foreign(history: Any) -> ForeignHistory:

@@ -90,21 +90,21 @@ class Columns:
         return self.pandas.arrays.IntegerArray(np.where(where, values, 0), ~where)
 
     def seconds(self, ns: Ints, where: Bools | None = None) -> ExtensionArray:
-        found = ns / SECOND
-        return found if where is None else np.where(where, found, np.nan)
+        times = ns / SECOND
+        return times if where is None else np.where(where, times, np.nan)
 
     def is_one_of(self, *ops: Op) -> Bools:
         # One look per row into a table of all kinds: ten times quicker than np.isin.
         kinds = np.zeros(256, np.bool_)
         kinds[list(ops)] = True
-        found: Bools = kinds[self.f]
-        return found
+        fits: Bools = kinds[self.f]
+        return fits
 
     # What several columns need.
 
     def completed(self) -> Bools:
-        found: Bools = self.rows["t_ret"] > 0
-        return found
+        returned: Bools = self.rows["t_ret"] > 0
+        return returned
 
     def since_start(self, ns: Ints, where: Bools | None = None) -> ExtensionArray:
         return self.seconds(ns - self.case.start_ns, where)
@@ -141,40 +141,40 @@ class Columns:
     def durations(self, high: bool, *ops: Op) -> ExtensionArray:
         """One half of column `spent`, in seconds: exponent << 11 | fraction of us, plus one."""
         packed = (self.rows["spent"].astype(np.int64) >> (16 if high else 0)) & 0xFFFF
-        said = packed - 1
-        us = (said & 0x7FF) << (said >> 11)
+        code = packed - 1
+        us = (code & 0x7FF) << (code >> 11)
         return self.seconds(us * 1000, self.is_one_of(*ops) & (packed > 0))
 
     def answered(self, *ops: Op) -> Bools:
         """Rows of these operations whose number in `res` is a response."""
         ok = (self.rows["status"] == Status.OK) & (self.rows["res"] >= 0)
-        found: Bools = self.is_one_of(*ops) & ok
-        return found
+        fits: Bools = self.is_one_of(*ops) & ok
+        return fits
 
     def terms(self, first_bit: int, bits: int, where: Bools) -> ExtensionArray:
         """A field of the terms of acquires."""
         return self.whole(self.rows["op"] >> first_bit & ((1 << bits) - 1), where)
 
     def of_semaphore(self) -> Bools:
-        found: Bools = self.is_one_of(*TERMED) & (self.rows["mode"] == Mode.PERMITS)
-        return found
+        fits: Bools = self.is_one_of(*TERMED) & (self.rows["mode"] == Mode.PERMITS)
+        return fits
 
     def only_after(self) -> ExtensionArray:
         """The newest token after which alone an acquire was to be granted; 0: the first grant."""
-        said = self.rows["op"] >> 8
+        after = self.rows["op"] >> 8
         return self.whole(
-            said - 1, self.is_one_of(*TERMED) & (self.rows["mode"] != Mode.PERMITS) & (said > 0)
+            after - 1, self.is_one_of(*TERMED) & (self.rows["mode"] != Mode.PERMITS) & (after > 0)
         )
 
     def highest_before(self) -> ExtensionArray:
         """The highest token that the resource had admitted before a request."""
-        found = np.where(self.f == Op.SERVED_WRITE, self.rows["aux"], self.rows["arg"])
-        return self.whole(found, self.is_one_of(*SERVED) & (found != NO_TOKEN))
+        tokens = np.where(self.f == Op.SERVED_WRITE, self.rows["aux"], self.rows["arg"])
+        return self.whole(tokens, self.is_one_of(*SERVED) & (tokens != NO_TOKEN))
 
     def of_holder(self) -> Bools:
         """Responses to queries about the holder; their text in `err` is that of the hold."""
-        found: Bools = self.is_one_of(Op.HOLDER) & (self.rows["status"] == Status.OK)
-        return found
+        fits: Bools = self.is_one_of(Op.HOLDER) & (self.rows["status"] == Status.OK)
+        return fits
 
     def requests(self) -> ExtensionArray:
         """The row of the client's call that a row of the resource's log answers."""
@@ -183,13 +183,13 @@ class Columns:
         names = every["process"][calls].astype(np.int64) << 32 | every["row"][calls]
         served = np.flatnonzero(self.is_one_of(*SERVED))
         wanted = self.rows["op"][served].astype(np.int64)
-        found, there = np.zeros(len(self.rows), np.int64), np.zeros(len(self.rows), np.bool_)
+        call_of, there = np.zeros(len(self.rows), np.int64), np.zeros(len(self.rows), np.bool_)
         if len(names):
             order = np.argsort(names, kind="stable")
             at = np.searchsorted(names, wanted, sorter=order)
             at = order[np.minimum(at, len(names) - 1)]
-            found[served], there[served] = calls[at], names[at] == wanted
-        return self.whole(found, there)
+            call_of[served], there[served] = calls[at], names[at] == wanted
+        return self.whole(call_of, there)
 
 
 def _asked(columns: Columns) -> Bools:
@@ -301,8 +301,8 @@ def rows_where(
     if between is not None:
         first, last = (case.start_ns + round(edge * SECOND) for edge in between)
         fits &= (rows["t_inv"] >= first) & (rows["t_inv"] < last)
-    found: Ints = np.flatnonzero(fits)
-    return found
+    chosen: Ints = np.flatnonzero(fits)
+    return chosen
 
 
 def frame(case: Case, chosen: Ints, columns: Collection[str] | None = None) -> DataFrame:
@@ -315,9 +315,9 @@ def frame(case: Case, chosen: Ints, columns: Collection[str] | None = None) -> D
     index = built.pandas.Index(chosen, name="row")
     columns_of = {name: built.build(name) for name in names}
     # Every column is new: without copy=False pandas copies all of them into one block.
-    found = built.pandas.DataFrame(columns_of, index=index, copy=False)
-    found.attrs["holdfast"] = SCHEMA
-    return found
+    data = built.pandas.DataFrame(columns_of, index=index, copy=False)
+    data.attrs["holdfast"] = SCHEMA
+    return data
 
 
 def raw(case: Case, chosen: Ints) -> DataFrame:

@@ -59,8 +59,8 @@ class Campaign:
         ]
         names = ["run", "property", "property_verdict", "promised", "exercised", "severity",
                  "findings", "kind", "sentence", "reason", "counts"]  # fmt: skip
-        found = pandas.DataFrame(rows, columns=names)
-        return found.merge(_runs(self.results), left_on="run", right_index=True).drop(columns="run")
+        table = pandas.DataFrame(rows, columns=names)
+        return table.merge(_runs(self.results), left_on="run", right_index=True).drop(columns="run")
 
     def matrix(self) -> DataFrame:
         """System x property (rows) by fault kinds (columns): "+ n" held in n runs, "o n" held in
@@ -76,8 +76,8 @@ class Campaign:
             }
             for cell in matrix.table(matrix.matrix(self.results, VIRTUAL_TIME))["cells"]
         ]
-        found = pandas.DataFrame(cells, columns=["system", "property", "fault", "cell"])
-        return found.pivot(index=["system", "property"], columns="fault", values="cell")
+        long_form = pandas.DataFrame(cells, columns=["system", "property", "fault", "cell"])
+        return long_form.pivot(index=["system", "property"], columns="fault", values="cell")
 
     def __repr__(self) -> str:
         broken = sum(bool(result.broken()) for result in self.results)

@@ -160,9 +160,11 @@ def properties(judged: Judged) -> DataFrame:
         "reason": ("string", lambda row: row.reason or None),
         "findings": ("int64", lambda row: len(row.findings)),
     }
-    found = _table(rows, columns)
+    judged_rows = _table(rows, columns)
     counts = pandas.DataFrame([dict(row.exercised) for row in rows], dtype="Int64")
-    return pandas.concat([found, counts.add_prefix("exercised: ")], axis=1).set_index("property")
+    return pandas.concat([judged_rows, counts.add_prefix("exercised: ")], axis=1).set_index(
+        "property"
+    )
 
 
 def errors(case: Case) -> DataFrame:
@@ -173,5 +175,5 @@ def errors(case: Case) -> DataFrame:
     chosen = np.flatnonzero((rows["err"] > 0) & ~text)
     frame = history_frame.frame(case, chosen, ("op", "client", "status", "error", "invoked"))
     grouped = frame.groupby(["op", "client", "status", "error"], observed=True)["invoked"]
-    found = grouped.agg(n="size", first="min", last="max").reset_index()
-    return found.sort_values(["n", "first"], ascending=[False, True], ignore_index=True)
+    counted = grouped.agg(n="size", first="min", last="max").reset_index()
+    return counted.sort_values(["n", "first"], ascending=[False, True], ignore_index=True)

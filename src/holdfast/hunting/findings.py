@@ -94,7 +94,7 @@ class Found:
 
 def occurrences(judged: Judged) -> list[Occurrence]:
     """The findings of a judged run, one per property, kind, shape and call."""
-    found: dict[tuple[str, str, str, str], Occurrence] = {}
+    by_shape: dict[tuple[str, str, str, str], Occurrence] = {}
     for row in judged.verdicts:
         for each in row.findings if row.verdict is Verdict.VIOLATED else ():
             one = Occurrence(
@@ -108,7 +108,7 @@ def occurrences(judged: Judged) -> list[Occurrence]:
                 lock=each.lock,
                 faults=_faults(judged, _over_ns(judged, each)),
             )
-            found.setdefault((one.prop, one.kind, one.shape, one.call), one)
+            by_shape.setdefault((one.prop, one.kind, one.shape, one.call), one)
     for text in judged.problems:
         if ENDED in text:
             one = Occurrence(
@@ -121,8 +121,8 @@ def occurrences(judged: Judged) -> list[Occurrence]:
                 after_ns=judged.stop_ns - judged.start_ns,
                 faults=_faults(judged, judged.stop_ns),
             )
-            found.setdefault((one.prop, one.kind, one.shape, one.call), one)
-    return list(found.values())
+            by_shape.setdefault((one.prop, one.kind, one.shape, one.call), one)
+    return list(by_shape.values())
 
 
 def _call(finding: Finding) -> str:
@@ -155,15 +155,15 @@ def distinct(seen: Sequence[Occurrence]) -> list[Found]:
     sentence but different options (a lock without a lease, a lock used by `with`) stay two. Of a
     property that is not promised one finding per shape is enough.
     """
-    found: list[Found] = []
+    findings: list[Found] = []
     simplest = sorted(seen, key=lambda one: (not one.promised, len(one.needs), len(one.faults)))
     for one in simplest:
-        same = next((other for other in found if _same(other.first, one)), None)
+        same = next((other for other in findings if _same(other.first, one)), None)
         if same is None:
-            found.append(Found(seen=[one]))
+            findings.append(Found(seen=[one]))
         else:
             same.seen.append(one)
-    return _folded(sorted(found, key=rank))
+    return _folded(sorted(findings, key=rank))
 
 
 def _folded(ranked: Sequence[Found]) -> list[Found]:

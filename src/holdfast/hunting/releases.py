@@ -34,8 +34,8 @@ def published(package: str) -> list[str]:
 
 def of_pip(text: str) -> list[str]:
     """The releases in the output of `pip index versions`, newest first."""
-    found = LISTED.search(text)
-    names = [name.strip() for name in found[1].split(",")] if found else []
+    listed = LISTED.search(text)
+    names = [name.strip() for name in listed[1].split(",")] if listed else []
     return [name for name in names if VERSION.fullmatch(name)]
 
 

@@ -164,13 +164,13 @@ def _own(text: str, servers: str | None) -> Subject:
 
 
 def _python(text: str) -> tuple[str, str]:
-    found = re.fullmatch(r"([A-Za-z0-9._-]+)(?:==([^=]+))?", text)
-    if found is None or (found[2] and not releases.VERSION.fullmatch(found[2])):
+    match = re.fullmatch(r"([A-Za-z0-9._-]+)(?:==([^=]+))?", text)
+    if match is None or (match[2] and not releases.VERSION.fullmatch(match[2])):
         raise UsageError(
             f"invalid package {text!r}: expected PACKAGE, PACKAGE==VERSION or"
             f" {npm.PREFIX}PACKAGE@VERSION"
         )
-    return found[1], found[2] or ""
+    return match[1], match[2] or ""
 
 
 def _variants(system: str, row: LibraryRow | ProgramRow) -> list[Variant]:
@@ -181,12 +181,12 @@ def _variants(system: str, row: LibraryRow | ProgramRow) -> list[Variant]:
         axes = {"api": row.hunted, "tokens": row.tokens}
     axes["renew"] = row.renewals
     elects = isinstance(row, LibraryRow) and row.elects
-    found = []
+    variants = []
     for values in itertools.product(*axes.values()):
         pairs = dict(zip(axes, values, strict=True))
         apart = {name: value for name, value in pairs.items() if value != axes[name][0]}
         tokens = axes["tokens"].index(pairs["tokens"]) if "tokens" in axes else 0
-        found.append(
+        variants.append(
             Variant(
                 system=system,
                 api=pairs["api"],
@@ -196,4 +196,4 @@ def _variants(system: str, row: LibraryRow | ProgramRow) -> list[Variant]:
                 options=apart,
             )
         )
-    return sorted(found, key=lambda variant: len(variant.options))
+    return sorted(variants, key=lambda variant: len(variant.options))

@@ -78,23 +78,23 @@ def again(found: Found) -> str:
 def show(hunted: Hunted) -> None:
     """Print the table."""
     say(head(hunted))
-    for number, found in enumerate(hunted.found, 1):
-        one = found.first
+    for number, finding in enumerate(hunted.found, 1):
+        one = finding.first
         never = "" if one.promised else ", never promised"
-        shown = f", {found.again} of {found.runs}" if one.promised else ""
+        shown = f", {finding.again} of {finding.runs}" if one.promised else ""
         click.echo("")
-        say(f"{number}  {one.name}{shown}{never}; seen in {len(found.seen)} runs of the search")
+        say(f"{number}  {one.name}{shown}{never}; seen in {len(finding.seen)} runs of the search")
         say(f"   {one.sentence}")
-        say(f"   needs     {needs_words(found)}")
-        if found.also:
-            say(f"   also      {'; '.join(map(also_words, found.also))}")
+        say(f"   needs     {needs_words(finding)}")
+        if finding.also:
+            say(f"   also      {'; '.join(map(also_words, finding.also))}")
         if one.promised:
-            say(f"   releases  {releases_words(found)}")
-        if found.size:
-            say(f"   shrunk    {found.size}")
-        click.echo(f"   again     {again(found)}")
+            say(f"   releases  {releases_words(finding)}")
+        if finding.size:
+            say(f"   shrunk    {finding.size}")
+        click.echo(f"   again     {again(finding)}")
         click.echo(f"   report    {Path(one.run) / 'report.html'}")
-        for situation, run in by_situation(found).items():
+        for situation, run in by_situation(finding).items():
             if run != one.run:
                 click.echo(f"   also in   {situation}: {Path(run) / 'report.html'}")
     if hunted.left_out:
@@ -125,7 +125,7 @@ def table(hunted: Hunted) -> dict[str, Json]:
         "starved": hunted.starved,
         "left_out": dict(hunted.left_out),
         "repeated": hunted.confirmed,
-        "findings": [_row(found) for found in hunted.found],
+        "findings": [_row(finding) for finding in hunted.found],
         "trials": [
             {
                 "situation": trial.situation,

@@ -130,14 +130,14 @@ def shrink(plan: Plan, wanted: Occurrence, budget_ns: int, out: Path) -> Smaller
     try:
         with _silent():
             of = Origin(of=Path(wanted.run).name, by="shrink")
-            found = shrinker.shrink_within(plan, shown, budget_ns, out, "holdfast hunt", "", of)
+            shrunk = shrinker.shrink_within(plan, shown, budget_ns, out, "holdfast hunt", "", of)
     except HoldfastError:
         return None
-    if found.best.plan == plan:
+    if shrunk.best.plan == plan:
         return None
     file = Path(wanted.run) / SHRUNK
-    shrinker.write(found, file)
-    return Smaller(file=str(file), size=shrinker.size_words(found.best.plan), runs=found.runs)
+    shrinker.write(shrunk, file)
+    return Smaller(file=str(file), size=shrinker.size_words(shrunk.best.plan), runs=shrunk.runs)
 
 
 @contextlib.contextmanager

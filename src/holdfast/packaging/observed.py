@@ -113,8 +113,8 @@ def _of_debian(system: str, wanted: str) -> Library:
     row = PROGRAMS.get((system, wanted))
     if row is None:
         raise UsageError(f"not packaged: {wanted!r} is no known package")
-    (found,) = debian.versions([wanted.removeprefix(debian.PREFIX)])
-    name, _, version = found.removeprefix(debian.PREFIX).partition("@")
+    (installed,) = debian.versions([wanted.removeprefix(debian.PREFIX)])
+    name, _, version = installed.removeprefix(debian.PREFIX).partition("@")
     return Library(name=wanted, version=version, package=f"{name} {version}", pins=())
 
 
@@ -163,7 +163,7 @@ def candidates(run: RunDir, judged: Judged) -> list[Candidate]:
     options |= {**plan.options, "api": library.api}
     kinds = _kinds(judged)
     lease = LEASES.get(options["expire"], f"{plan.lease_ns / SECOND:g}")
-    found = [
+    suitable = [
         Candidate(
             name=name, shape=shape, finding=finding, judgement=one,
             filled=Filled(
@@ -181,27 +181,27 @@ def candidates(run: RunDir, judged: Judged) -> list[Candidate]:
         for finding in one.findings[:1]
         if not shape.cancelled or shape.cancelled == _cancelled(run, finding)
     ]  # fmt: skip
-    if not found:
+    if not suitable:
         raise UsageError(_why_not(library, broken, kinds))
-    assert all(one.filled.called in CALLS for one in found)
-    return found
+    assert all(one.filled.called in CALLS for one in suitable)
+    return suitable
 
 
 def _kinds(judged: Judged) -> frozenset[str]:
     """The kinds of fault that took effect; of those that caught a call of their victims also
     KIND:gone or KIND:held, by its state after it; of held threads the function too: KIND:FUNCTION.
     """
-    found = set()
+    kinds = set()
     for fault in judged.faults:
         if fault.effective:
-            found.add(fault.do)
+            kinds.add(fault.do)
             caught, states = fault.evidence.get("caught"), fault.evidence.get("states")
             if caught and isinstance(states, dict):
-                found.add(f"{fault.do}:{GONE if GONE in states.values() else 'held'}")
+                kinds.add(f"{fault.do}:{GONE if GONE in states.values() else 'held'}")
             for one in caught.values() if isinstance(caught, dict) else ():
                 if isinstance(one, dict):
-                    found.add(f"{fault.do}:{str(one.get('function')).rpartition('/')[2]}")
-    return frozenset(found)
+                    kinds.add(f"{fault.do}:{str(one.get('function')).rpartition('/')[2]}")
+    return frozenset(kinds)
 
 
 def _why_not(library: Library, broken: Sequence[Judgement], kinds: frozenset[str]) -> str:

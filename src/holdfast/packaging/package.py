@@ -120,9 +120,9 @@ def write(run: RunDir, target: Path, asked: Asked = Asked()) -> Record:
     if not run.has(run.verdicts):
         raise UsageError(f"{run.path}: not judged; judge it first with: holdfast check {run.path}")
     judged = stored(run)
-    found = candidates(run, judged)
+    suitable = candidates(run, judged)
     library = library_of(run.read_manifest())
-    chosen, text, done = _shown(found, library)
+    chosen, text, done = _shown(suitable, library)
     record = _with_releases(_record(chosen, text, done), chosen, text, library, asked)
     target.mkdir(parents=True)
     (target / file_name(chosen.filled)).write_text(text)
@@ -274,21 +274,21 @@ def issue(chosen: Candidate, judged: Judged, library: Library, record: Record, t
 def _needs(library: Library, server: Server, shape: Shape) -> str:
     """What a script needs, for the issue text."""
     of_server = bool(shape.package) or library.name.startswith(SYSTEM)
-    found = [] if of_server else ["the library"]
+    needed = [] if of_server else ["the library"]
     if of_server and library.pins:
-        found = [" and ".join(pin.partition("==")[0] for pin in library.pins)]
+        needed = [" and ".join(pin.partition("==")[0] for pin in library.pins)]
     if server.program:
         name = shape.package or server.program
-        found.append(f"{name}, unmodified{', which it starts' if server.own else ''}")
-    found += shape.tools
-    return " and ".join([", ".join(found[:-1]), found[-1]] if found[1:] else found)
+        needed.append(f"{name}, unmodified{', which it starts' if server.own else ''}")
+    needed += shape.tools
+    return " and ".join([", ".join(needed[:-1]), needed[-1]] if needed[1:] else needed)
 
 
 def _of_releases(record: Record) -> str:
     """The lines about other releases and the fresh environment, each its own paragraph."""
-    said = []
+    paragraphs = []
     if record.fixed:
-        said.append(
+        paragraphs.append(
             f"With {record.fixed} the script showed it in {record.fixed_shown} of"
             f" {record.trials} trials."
         )
@@ -297,13 +297,13 @@ def _of_releases(record: Record) -> str:
             f"{name} {'bad' if bad else 'good' if bad is False else 'not usable'}"
             for name, bad in record.releases.items()
         )
-        said.append(f"{record.span[:1].upper()}{record.span[1:]}. Tried: {tried}.")
+        paragraphs.append(f"{record.span[:1].upper()}{record.span[1:]}. Tried: {tried}.")
     if record.fresh >= 0:
-        said.append(
+        paragraphs.append(
             f"In a new environment with only these packages: {record.fresh} of {record.trials}"
             " trials."
         )
-    return "".join(f"\n{one}\n" for one in said)
+    return "".join(f"\n{one}\n" for one in paragraphs)
 
 
 def drawing(finding: Shown, judged: Judged) -> str:
@@ -319,20 +319,20 @@ def _plain(text: str) -> str:
 
 def _versions(library: Library, shape: Shape) -> str:
     in_go = library.name.startswith(debian.PREFIX)
-    found = [library.package] if in_go else [*library.pins]
+    lines = [library.package] if in_go else [*library.pins]
     row = SERVERS[shape.server]
     if row.says:
         words = [program(row.says[0]) or row.says[0], *row.says[1:]]
-        found.append(_version(words, shape.package or row.program))
+        lines.append(_version(words, shape.package or row.program))
     elif row.program:
-        found.append(shape.server)
-    found += [_version((tool, "--version"), tool) for tool in shape.tools]
-    found.append(_version(("go", "version"), "Go") if in_go else f"Python {sys.version.split()[0]}")
-    return "\n".join(f"- {one}" for one in found)
+        lines.append(shape.server)
+    lines += [_version((tool, "--version"), tool) for tool in shape.tools]
+    lines.append(_version(("go", "version"), "Go") if in_go else f"Python {sys.version.split()[0]}")
+    return "\n".join(f"- {one}" for one in lines)
 
 
 def _version(words: Sequence[str], name: str) -> str:
     """The name of a program with its version, as these words print it."""
-    said = subprocess.run(words, capture_output=True, text=True, check=False).stdout
-    found = re.search(r"\d+\.\d+(?:\.\d+)?", said)
-    return f"{name} {found[0] if found else 'of unknown version'}"
+    stdout = subprocess.run(words, capture_output=True, text=True, check=False).stdout
+    version = re.search(r"\d+\.\d+(?:\.\d+)?", stdout)
+    return f"{name} {version[0] if version else 'of unknown version'}"

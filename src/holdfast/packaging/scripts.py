@@ -136,16 +136,16 @@ def file_name(filled: Filled) -> str:
 def commands(shape: Shape, filled: Filled, install: bool) -> list[str]:
     """What a reader types: packages, if the script imports any, then servers, then the script."""
     server, language = SERVERS[shape.server], filled.language
-    found = []
+    lines = []
     if install:
         deb = f"{APT} golang-go {filled.library.removeprefix(debian.PREFIX)}"
-        found = {"python": [PIP], "javascript": ["npm install"], "go": [deb, GO_BUILD]}[language]
+        lines = {"python": [PIP], "javascript": ["npm install"], "go": [deb, GO_BUILD]}[language]
     begin = server.begin
     if shape.tools:
         tools = " ".join(shape.tools)
         begin = f"{begin} {tools}" if begin.startswith(APT) else f"{APT} {tools}\n{begin}"
-    found = [*found, *begin.strip().splitlines()]
-    return [*found, f"{LANGUAGES[language].called} {server.called}".rstrip()]
+    lines = [*lines, *begin.strip().splitlines()]
+    return [*lines, f"{LANGUAGES[language].called} {server.called}".rstrip()]
 
 
 def script(name: str, shape: Shape, filled: Filled) -> str:

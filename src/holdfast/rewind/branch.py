@@ -73,8 +73,8 @@ def must_deliver(steps: Sequence[Step], number: int) -> None:
 
 
 def _findings(done: Execution) -> tuple[str, ...]:
-    found = [one.name for one in of_verdicts(done.judged)]
-    return (*found, *(["departure"] if done.departure is not None else []))
+    names = [one.name for one in of_verdicts(done.judged)]
+    return (*names, *(["departure"] if done.departure is not None else []))
 
 
 def read(file: Path) -> list[int]:
@@ -87,9 +87,9 @@ def read(file: Path) -> list[int]:
         raise UsageError(f"{file}: cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{file}: not JSON: {error}") from error
-    found = table if isinstance(table, dict) else {}
-    lost = found.get("lost")
-    if not isinstance(lost, list) or found.get("schema") != SCHEMA:
+    fields = table if isinstance(table, dict) else {}
+    lost = fields.get("lost")
+    if not isinstance(lost, list) or fields.get("schema") != SCHEMA:
         raise UsageError(f"{file}: not a branch: expected schema {SCHEMA} and a list of lost steps")
     whole = [one for one in lost if isinstance(one, int) and not isinstance(one, bool)]
     if whole != lost or not 0 < len(lost) <= MOST_LOST:

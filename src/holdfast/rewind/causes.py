@@ -41,14 +41,14 @@ class Link:
 def parents(steps: Sequence[Step], number: int) -> list[tuple[int, Why]]:
     """What a step depends on directly."""
     step = steps[number]
-    found = []
+    direct = []
     if step.cause != NONE:
-        found.append((step.cause, _why(step)))
+        direct.append((step.cause, _why(step)))
     if step.released != NONE:
-        found.append((step.released, Why.RELEASED))
+        direct.append((step.released, Why.RELEASED))
     if step.before != NONE and step.node:
-        found.append((step.before, Why.SAME_NODE))
-    return found
+        direct.append((step.before, Why.SAME_NODE))
+    return direct
 
 
 def _why(step: Step) -> Why:
@@ -92,12 +92,12 @@ def _links(first: int, then: dict[int, tuple[int, Why]]) -> list[Link]:
 def ancestors(steps: Sequence[Step], number: int) -> list[Link]:
     """What scheduled a step, and what scheduled that, back to the beginning of time; first step
     first."""
-    found = [number]
-    while steps[found[-1]].cause != NONE:
-        found.append(steps[found[-1]].cause)
-    found.reverse()
-    first = Link(step=found[0], why=None)
-    return [first, *(Link(step=one, why=_why(steps[one])) for one in found[1:])]
+    numbers = [number]
+    while steps[numbers[-1]].cause != NONE:
+        numbers.append(steps[numbers[-1]].cause)
+    numbers.reverse()
+    first = Link(step=numbers[0], why=None)
+    return [first, *(Link(step=one, why=_why(steps[one])) for one in numbers[1:])]
 
 
 def affected(steps: Sequence[Step], fault: ObservedFault, traits: Traits) -> dict[int, str]:
@@ -105,22 +105,22 @@ def affected(steps: Sequence[Step], fault: ObservedFault, traits: Traits) -> dic
     nodes = dict.fromkeys(fault.nodes)
     restarts = traits.kills or traits.kills_later or bool(traits.operates)
     late = bool(fault.evidence.get("slowed"))
-    found: dict[int, str] = {}
+    effects: dict[int, str] = {}
     for step in steps:
         if step.t_ns < fault.from_ns:
             continue
         inside = step.t_ns <= fault.to_ns + AFTER_HEAL_NS
         here = step.node in nodes or step.source in nodes
         if inside and here and step.fate in (Fate.LOST, Fate.BLOCKED, Fate.RESET):
-            found[step.number] = "a message did not pass"
+            effects[step.number] = "a message did not pass"
         elif inside and step.node in nodes and step.waited_ns:
-            found[step.number] = "it waited until the node went on"
+            effects[step.number] = "it waited until the node went on"
         elif step.node in nodes and step.before == NONE and restarts:
-            found[step.number] = "its process was started again"
+            effects[step.number] = "its process was started again"
         elif inside and step.node in nodes and traits.shifts_clocks:
-            found[step.number] = "its wall clock was wrong"
+            effects[step.number] = "its wall clock was wrong"
         elif inside and step.text == "Order._cancel" and step.node in nodes:
-            found[step.number] = "a call was cancelled"
+            effects[step.number] = "a call was cancelled"
         elif inside and here and late and step.kind is Kind.MESSAGE:
-            found[step.number] = "a message was late"
-    return found
+            effects[step.number] = "a message was late"
+    return effects

@@ -35,14 +35,14 @@ class WrongStep:
 
 def wrong_step(done: Execution, shown: Shown) -> WrongStep | None:
     """The step of a client that a finding shows to be wrong, None if no rule applies."""
-    found = overstated(done, shown)
-    if found is None and shown.kind in ("lost-without-notice", "late-grant-notice"):
-        found = unheeded(done, shown)
-    if found is None and shown.kind == "hung-request":
-        found = overdue(done, shown)
-    if found is None and shown.kind == "deadlock":
-        found = kept_vote(done, shown)
-    return found
+    wrong = overstated(done, shown)
+    if wrong is None and shown.kind in ("lost-without-notice", "late-grant-notice"):
+        wrong = unheeded(done, shown)
+    if wrong is None and shown.kind == "hung-request":
+        wrong = overdue(done, shown)
+    if wrong is None and shown.kind == "deadlock":
+        wrong = kept_vote(done, shown)
+    return wrong
 
 
 def overstated(done: Execution, shown: Shown) -> WrongStep | None:

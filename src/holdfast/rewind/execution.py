@@ -93,10 +93,10 @@ def execute(
 def _step_of(steps: Sequence[Step], event: int) -> int:
     """The step that told an event of the trace. A step that waits for the disk tells it when the
     disk is done: then the step that began the write is meant."""
-    told = next((step for step in steps if event in step.traced), None) if event >= 0 else None
-    if told is None:
+    tracing = next((step for step in steps if event in step.traced), None) if event >= 0 else None
+    if tracing is None:
         return NONE
-    return told.number if told.node else told.cause
+    return tracing.number if tracing.node else tracing.cause
 
 
 def of_run(path: Path, *, states: bool = False) -> Execution:

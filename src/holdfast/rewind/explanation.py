@@ -80,16 +80,16 @@ def findings(done: Execution) -> list[Finding]:
     """Every cause with the finding that it is shown by, as every output orders them; then every
     violated property with its first finding, promised ones first; then the departure."""
     rows = {row.property: row for row in done.judged.verdicts if row.verdict is Verdict.VIOLATED}
-    found = []
+    listed = []
     for n, cause in enumerate(done.judged.causes, 1):
         prop, place = cause.first
-        found.append(_finding(done, rows[prop], rows[prop].findings[place], cause=n))
+        listed.append(_finding(done, rows[prop], rows[prop].findings[place], cause=n))
     for row in sorted(rows.values(), key=lambda row: not row.promised):
         first = min(row.findings, key=lambda one: one.t_ns, default=None)
         if first is not None:
-            found.append(_finding(done, row, first))
+            listed.append(_finding(done, row, first))
     if done.departure is not None:
-        found.append(
+        listed.append(
             Finding(
                 prop="",
                 kind="departure",
@@ -98,7 +98,7 @@ def findings(done: Execution) -> list[Finding]:
                 step=done.departed,
             )
         )
-    return found
+    return listed
 
 
 def _finding(done: Execution, row: Judgement, shown: Shown, cause: int = 0) -> Finding:
@@ -117,7 +117,7 @@ def _step(done: Execution, shown: Shown) -> int:
     """The step that recorded the edge of a witness nearest to the time of a finding, the resource's
     own rows first; NONE without one."""
     rows = done.history.rows
-    found = []
+    edges = []
     for one in shown.witnesses:
         if not 0 <= one.row < len(rows):
             continue
@@ -128,8 +128,8 @@ def _step(done: Execution, shown: Shown) -> int:
             step = done.edges.get(Recorded(writer, number, returned))
             if step is not None:
                 away_ns = abs(done.steps[step].t_ns - shown.t_ns)
-                found.append((away_ns, not served, -step))
-    return -min(found)[2] if found else NONE
+                edges.append((away_ns, not served, -step))
+    return -min(edges)[2] if edges else NONE
 
 
 def explained(done: Execution, finding: Finding) -> Explanation:

@@ -37,11 +37,11 @@ def drawn(told: Explanation, done: Execution, words: Words) -> str:
 
 
 def _arrows(told: Explanation, done: Execution, words: Words) -> list[Arrow]:
-    found = []
+    arrows = []
     steps = done.steps
     for before, link in zip(told.links, told.links[1:], strict=False):
         first, then = steps[before.step], steps[link.step]
-        found.append(
+        arrows.append(
             Arrow(
                 source=words.node(first),
                 sent_ns=first.t_ns,
@@ -50,4 +50,4 @@ def _arrows(told: Explanation, done: Execution, words: Words) -> list[Arrow]:
                 message=link.why is Why.SENT and then.kind is Kind.MESSAGE,
             )
         )
-    return found
+    return arrows

@@ -26,8 +26,8 @@ class Forgotten:
     def says(self) -> str:
         """In words."""
         path, before, after = self.change
-        told = f"{plain(path, 60)} was {plain(before, 30)} and is {plain(after, 30) or 'not there'}"
-        return f"here the process has started again, and has lost a value: {told}"
+        loss = f"{plain(path, 60)} was {plain(before, 30)} and is {plain(after, 30) or 'not there'}"
+        return f"here the process has started again, and has lost a value: {loss}"
 
 
 def forgotten(done: Execution, shown: Shown) -> Forgotten | None:
@@ -62,9 +62,9 @@ def _starts(step: Step, node: str) -> bool:
 def _loaded(steps: Sequence[Step], start: int) -> int:
     """The last step of its node at the instant of its start."""
     here = steps[start]
-    found = start
+    last = start
     for step in steps[start:]:
         if step.t_ns != here.t_ns:
             break
-        found = step.number if step.node == here.node else found
-    return found
+        last = step.number if step.node == here.node else last
+    return last

@@ -180,10 +180,10 @@ class Session(cmd.Cmd):
 
     def _first(self, wanted: Callable[[Step], bool], after: int = 0) -> int:
         steps = self.done.steps
-        found = next((n for n in range(after, len(steps)) if wanted(steps[n])), -1)
-        if found < 0:
+        number = next((n for n in range(after, len(steps)) if wanted(steps[n])), -1)
+        if number < 0:
             raise UsageError("no such step up to the end of the run")
-        return found
+        return number
 
     def _t_ns(self, text: str) -> int:
         return self.done.start_ns + int(float(text.removesuffix("s")) * SECOND)
@@ -258,10 +258,10 @@ class Session(cmd.Cmd):
 
     def _wrote(self, path: str) -> None:
         node = self.done.steps[self.at].node
-        found = self._kept().wrote(node, path, self.at)
-        if found is None:
+        written = self._kept().wrote(node, path, self.at)
+        if written is None:
             raise UsageError(f"wrote: no step has written {plain(path, 160)!r} on {node} so far")
-        number, change = found
+        number, change = written
         self._say(f"step {number}: {self._line(self.done.steps[number])}")
         self._changes([change])
 

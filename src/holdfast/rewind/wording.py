@@ -57,9 +57,11 @@ class Words:
             return f"calls {name}"
         status = Status(int(row["status"])).name.lower().replace("_", " ")
         token = int(row["token"])
-        told = f", token {token}" if token != NO_TOKEN else ""
+        with_token = f", token {token}" if token != NO_TOKEN else ""
         error = history.strings[int(row["err"])]
-        return f"its {name} returns {status}{told}" + (f" ({plain(error, 80)})" if error else "")
+        return f"its {name} returns {status}{with_token}" + (
+            f" ({plain(error, 80)})" if error else ""
+        )
 
     def rows(self, step: Step) -> list[str]:
         """What a step recorded, in words."""
@@ -72,45 +74,45 @@ class Words:
         if step.kind is Kind.MESSAGE:
             sent = "" if step.cause == NONE else f", sent at {self.at(step.cause)}"
             if step.fate is Fate.DELIVERED:
-                told = f"{where} receives from {step.source}{sent}: {text}"
+                sentence = f"{where} receives from {step.source}{sent}: {text}"
             else:
-                told = f"a message from {step.source} to {where}{sent}, is {step.fate}: {text}"
+                sentence = f"a message from {step.source} to {where}{sent}, is {step.fate}: {text}"
         elif step.text == "NodeLoop._stalled":
-            told = f"{self.node(step)}'s write to disk is done"
+            sentence = f"{self.node(step)}'s write to disk is done"
         elif step.kind is Kind.TIMER:
             began, timer = ("set", f"timer fires ({text})")
             if step.text == SLEEP:
                 began, timer = ("begun", "sleep ends")
             since = "" if step.cause == NONE else f", {began} at {self.at(step.cause)}"
-            told = f"{where}'s {timer}{since}"
+            sentence = f"{where}'s {timer}{since}"
         elif step.before == NONE and step.node:
-            told = f"{where}'s process starts"
+            sentence = f"{where}'s process starts"
         else:
-            told = f"{where} goes on ({text})"
+            sentence = f"{where} goes on ({text})"
         if step.waited_ns:
-            told += f"; it had waited {span(step.waited_ns)} for {where} to go on"
-        return told
+            sentence += f"; it had waited {span(step.waited_ns)} for {where} to go on"
+        return sentence
 
     def sentences(self, links: Sequence[Link], notes: dict[int, str]) -> list[tuple[int, str]]:
         """A chain as (step, sentence), those of one instant on a node as one.
 
         notes   what else there is to say about a step
         """
-        told: list[tuple[int, str]] = []
+        chain: list[tuple[int, str]] = []
         steps, previous = self._done.steps, None
         for link in links:
             step = steps[link.step]
-            said = [*self.rows(step), *([notes[link.step]] if link.step in notes else [])]
+            clauses = [*self.rows(step), *([notes[link.step]] if link.step in notes else [])]
             where = (self.node(step), step.t_ns)
             if previous and (self.node(previous), previous.t_ns) == where:
-                number, text = told[-1]
+                number, text = chain[-1]
                 number = link.step if link.step in notes else number
-                told[-1] = number, "; ".join([text, *said])
+                chain[-1] = number, "; ".join([text, *clauses])
             else:
                 later = ""
                 if link.why is Why.SAME_NODE and previous:
                     later = f"{span(step.t_ns - previous.t_ns)} later, "
                 text = f"{self.at(link.step)} {later}{self.did(step)}"
-                told.append((link.step, "; ".join([text, *said])))
+                chain.append((link.step, "; ".join([text, *clauses])))
             previous = step
-        return told
+        return chain

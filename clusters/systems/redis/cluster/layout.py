@@ -52,6 +52,6 @@ def serves(said: str, slot: int) -> int | None:
         words = line.split()
         if "myself" in words[2] and "master" in words[2]:
             ranges = [word.split("-") for word in words[8:] if not word.startswith("[")]
-            if any(int(found[0]) <= slot <= int(found[-1]) for found in ranges):
+            if any(int(ends[0]) <= slot <= int(ends[-1]) for ends in ranges):
                 return int(words[6])
     return None

@@ -100,9 +100,9 @@ class RedisSentinel(Replicated):
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
         """Whether a primary responds, a replica is synced, a sentinel knows enough others."""
         if node.name in DATA:
-            told = await said(node.address, DATA_PORT, "INFO", "replication")
+            info = await said(node.address, DATA_PORT, "INFO", "replication")
             roles = ("role:master", "master_link_status:up")
-            return told is not None and any(role in told[0] for role in roles)
+            return info is not None and any(role in info[0] for role in roles)
         return await said(node.address, PORT, "SENTINEL", "CKQUORUM", GROUP) is not None
 
     async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:

@@ -81,12 +81,12 @@ class Storage:
     def _load_log(self, snapshot: Snapshot) -> Log:
         data = self._log.read_bytes() if self._log.exists() else b""
         try:
-            found = read_log(data, snapshot)
+            log = read_log(data, snapshot)
         except ValueError as error:
             raise Corrupt(_advice(self._log, str(error))) from None
-        if found.size < len(data):
-            self._cut(found.size, len(data))
-        return found
+        if log.size < len(data):
+            self._cut(log.size, len(data))
+        return log
 
     def _cut(self, size: int, was: int) -> None:
         self.cut_bytes = was - size

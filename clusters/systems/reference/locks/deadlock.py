@@ -32,12 +32,12 @@ def closed_by(locks: Mapping[str, Lock], waiter: Waiter, order: str) -> Answer |
         asking, way = left.pop()
         for session, owner in _blockers(hierarchy.line(locks, asking.lock), asking, order):
             step = f"{asking.owner} waits for {owner} because of {asking.lock}"
-            told = f"{way}, {step}" if way else step
+            chain = f"{way}, {step}" if way else step
             if session == waiter.session:
-                return {"is": "deadlock", "why": told}
+                return {"is": "deadlock", "why": chain}
             if session not in seen:
                 seen.add(session)
-                left += [(other, told) for other in waiting.get(session, ())]
+                left += [(other, chain) for other in waiting.get(session, ())]
     return None
 
 

@@ -30,6 +30,6 @@ class Endings:
     @classmethod
     def load(cls, state: Iterable[tuple[str, int, int, str]]) -> Endings:
         """The endings of a dump."""
-        found = cls()
-        found._known = {(lock, token, n): why for lock, token, n, why in state}
-        return found
+        endings = cls()
+        endings._known = {(lock, token, n): why for lock, token, n, why in state}
+        return endings

@@ -37,9 +37,9 @@ def line(locks: Mapping[str, Lock], name: str) -> Lock:
     """
     if not is_path(name):
         return locks.get(name) or Lock()
-    found = [locks[n] for n in beside(locks, name) if n in locks]
+    related = [locks[n] for n in beside(locks, name) if n in locks]
     return Lock(
-        holds=[hold for lock in found for hold in lock.holds],
-        queue=sorted((w for lock in found for w in lock.queue), key=lambda w: w.came),
-        closed=max((lock.closed for lock in found), default=0),
+        holds=[hold for lock in related for hold in lock.holds],
+        queue=sorted((w for lock in related for w in lock.queue), key=lambda w: w.came),
+        closed=max((lock.closed for lock in related), default=0),
     )

@@ -296,8 +296,8 @@ class LockNode:
                 self._reply(connection, number, {"is": "deposed"})
             elif came_ns < 0:
                 asks = entry.command is not None and entry.command["op"] == "holder"
-                said = self._ages.told(answer, now_ns) if asks else answer
-                self._reply(connection, number, said)
+                reply = self._ages.told(answer, now_ns) if asks else answer
+                self._reply(connection, number, reply)
             else:
                 frame = {"id": number, **answer, "read_ns": read_ns}
                 frame["coord_ns"] = proposed_ns - came_ns

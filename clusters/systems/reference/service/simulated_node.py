@@ -123,21 +123,21 @@ def _appended(save: Save | bytes) -> bytes:
 def torn(saves: Sequence[Save], share: float) -> tuple[list[Save], bytes]:
     """The complete records at the beginning of a torn write, and what there is of the next line."""
     records = [len(save.entries) if isinstance(save, Tail) else 1 for save in saves]
-    left, found = int(share * sum(records)), list[Save]()
+    left, complete = int(share * sum(records)), list[Save]()
     for save, size in zip(saves, records, strict=True):
         if left >= size:
-            found.append(save)
+            complete.append(save)
             left -= size
             continue
         if isinstance(save, Durable):
-            return found, b""
+            return complete, b""
         if isinstance(save, Tail):
             if left:
-                found.append(replace(save, entries=save.entries[:left]))
+                complete.append(replace(save, entries=save.entries[:left]))
             save = replace(save, first=save.first + left, entries=save.entries[left:])
         line = log_lines(save).partition(b"\n")[0]
-        return found, line[: 1 + int(share * (len(line) - 1))]
-    return found, b""
+        return complete, line[: 1 + int(share * (len(line) - 1))]
+    return complete, b""
 
 
 class MemoryDisk:

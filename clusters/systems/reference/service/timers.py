@@ -31,12 +31,12 @@ class Timers:
 
     def due(self, now_ns: int) -> list[object]:
         """Removes and returns all that is due."""
-        found = []
+        expired = []
         while self._heap and self._heap[0][0] <= now_ns:
             _, serial, name = heapq.heappop(self._heap)
             if name in self._live and self._live[name][0] == serial:
-                found.append(self._live.pop(name)[1])
-        return found
+                expired.append(self._live.pop(name)[1])
+        return expired
 
     def next_ns(self) -> int | None:
         """The next deadline, None if there is none."""

@@ -75,18 +75,18 @@ class Tracer:
 
     def step(self, now_ns: int, leads: bool, inputs: Sequence[Input], effects: Effects) -> None:
         """A step, told at once if it saves nothing, else by `durable`."""
-        said = self._said(effects.sends) if effects.sends else ()
+        sent = self._said(effects.sends) if effects.sends else ()
         asked = tuple([(one.connection, one.frame) for one in inputs if type(one) is Asked])
-        if not (effects.saves or said or self.committed or self.done or asked or effects.replies):
+        if not (effects.saves or sent or self.committed or self.done or asked or effects.replies):
             return
         saves, committed, done = effects.saves, tuple(self.committed), tuple(self.done)
-        told = (now_ns, leads, tuple(map(_save, saves)), said, committed, done, asked)
+        fields = (now_ns, leads, tuple(map(_save, saves)), sent, committed, done, asked)
         self.committed.clear()
         self.done.clear()
         if saves:
-            self.pending = (*told, effects.replies)
+            self.pending = (*fields, effects.replies)
         else:
-            self._emit(trace.Step(self.node, self.now(), *told, effects.replies))
+            self._emit(trace.Step(self.node, self.now(), *fields, effects.replies))
 
     def begins(self) -> None:
         """The saves of the present step are about to be written."""
@@ -96,8 +96,8 @@ class Tracer:
     def durable(self) -> None:
         """The saves of the present step are on the disk."""
         if self.pending is not None:
-            told, self.pending = self.pending, None
-            self._emit(trace.Step(self.node, self.now(), *told))
+            fields, self.pending = self.pending, None
+            self._emit(trace.Step(self.node, self.now(), *fields))
 
     def torn(self, saves: Iterable[Save]) -> None:
         """The node dies in a write, of which this much is on the disk."""
@@ -105,19 +105,19 @@ class Tracer:
         self._emit(trace.Torn(self.node, self.now(), tuple(map(_save, saves))))
 
     def _said(self, sends: Sequence[tuple[str, Message]]) -> tuple[trace.Said, ...]:
-        said = []
+        sent = []
         for to, one in sends:
             if type(one) is Append:
                 continue
             if isinstance(one, Appended):
                 if one.ok and (one.term, one.index) > self._has:
                     self._has = one.term, one.index
-                    said.append(trace.Said("has", to, one.term, one.index))
+                    sent.append(trace.Said("has", to, one.term, one.index))
             elif isinstance(one, AskVote) and not one.pre:
-                said.append(trace.Said("ask-vote", to, one.term, one.last_index, one.last_term))
+                sent.append(trace.Said("ask-vote", to, one.term, one.last_index, one.last_term))
             elif isinstance(one, GiveVote) and one.given and not one.pre:
-                said.append(trace.Said("give-vote", to, one.term))
-        return tuple(said)
+                sent.append(trace.Said("give-vote", to, one.term))
+        return tuple(sent)
 
 
 class _TracedLocks(Locks):
@@ -142,16 +142,16 @@ class _LocksOf:
 
     def load(self, state: Mapping[str, object]) -> Locks:
         """Tells the table that it loads."""
-        found = self._kind.load(state)
+        table = self._kind.load(state)
         sessions = {
             number: (one.ttl_ns, one.beat, one.done, dict(one.answers), one.busy)
-            for number, one in found.sessions.items()
+            for number, one in table.sessions.items()
         }
-        tokens = found.tokens
+        tokens = table.tokens
         self._tracer.done.append(
-            trace.TableView(found.index, _locks(found), sessions, tokens.last, dict(tokens.newest))
+            trace.TableView(table.index, _locks(table), sessions, tokens.last, dict(tokens.newest))
         )
-        return self._told(found)
+        return self._told(table)
 
     def _told(self, locks: Locks) -> Locks:
         assert isinstance(locks, _TracedLocks), "a table is loaded as what it was saved"

@@ -159,10 +159,10 @@ class Applying:
         """All holds, waiters and closings that concern a lock, as one lock."""
         if not name.startswith("/"):
             return self.locks.get(name, FREE)
-        found = [self.locks.get(one, FREE) for one in self.chain(name)]
-        waiting = sorted((r for lock in found for r in lock.queue), key=lambda r: r.came)
-        holds = tuple(hold for lock in found for hold in lock.holds)
-        return Lock(holds, tuple(waiting), max(lock.closed for lock in found))
+        chain = [self.locks.get(one, FREE) for one in self.chain(name)]
+        waiting = sorted((r for lock in chain for r in lock.queue), key=lambda r: r.came)
+        holds = tuple(hold for lock in chain for hold in lock.holds)
+        return Lock(holds, tuple(waiting), max(lock.closed for lock in chain))
 
     def fits(self, lock: Lock, request: Request) -> bool:
         """Exclusive excludes all; readers exclude writers; permits are limited in number."""

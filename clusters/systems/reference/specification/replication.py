@@ -128,7 +128,7 @@ class Replication:
 
     def boot(self, event: Boot) -> None:
         """It starts from what is on its disk, no less and no more; only a snapshot is committed."""
-        disk, found = self.disk(event.node), event.disk
+        disk, reported = self.disk(event.node), event.disk
         if event.quorum not in (0, self.majority):
             raise Departs(
                 "a quorum is a majority of the servers",
@@ -137,15 +137,15 @@ class Replication:
                 f"starts with a quorum of {event.quorum}",
             )
         vote = disk.votes.get(disk.term, "")
-        terms = [term for term, _ in found.entries]
+        terms = [term for term, _ in reported.entries]
         there = (disk.term, vote, disk.base, disk.base_term, disk.terms)
-        if there != (found.term, found.vote, found.base, found.base_term, terms):
-            log = f"log {found.base} to {found.base + len(terms)}"
+        if there != (reported.term, reported.vote, reported.base, reported.base_term, terms):
+            log = f"log {reported.base} to {reported.base + len(terms)}"
             raise Departs(
                 "a node starts from its disk",
                 str(disk),
                 "the same ballot and the same log",
-                f"term {found.term}, vote for {found.vote or 'none'}, {log}",
+                f"term {reported.term}, vote for {reported.vote or 'none'}, {log}",
             )
         disk.committed = disk.base
 
@@ -156,8 +156,8 @@ class Replication:
     def step(self, event: Step) -> None:
         """Its saves, then what it says about them, then what it takes as committed."""
         self._saves(event.node, event.saves)
-        for said in event.said:
-            self._said(event.node, said)
+        for statement in event.said:
+            self._said(event.node, statement)
         if event.committed:
             self._commits(event.node, event.committed)
 

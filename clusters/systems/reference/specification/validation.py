@@ -148,8 +148,8 @@ class Validation:
         if frame["is"] == "state":
             view = locks.Applying(table, 0, self.order, self.delays, self.past)
             holds, waits = state_of(view, asked[-1])
-            told = cast("Sequence[Frame]", frame["waits"])
-            if holds != frame["holds"] or not all(map(matches, waits, told)):
+            replied = cast("Sequence[Frame]", frame["waits"])
+            if holds != frame["holds"] or not all(map(matches, waits, replied)):
                 before = described({name: _view(lock) for name, lock in table.locks.items()})
                 allows = f"holds {holds}, waits {waits}"
                 raise Departs("the state of holds and waits", before, allows, f"{dict(frame)}")
@@ -247,22 +247,22 @@ class Validation:
                 f"{described(found.locks)}; last token {found.token}; newest {dict(found.newest)}",
             )
         for number in {**table.sessions, **found.sessions}:
-            wanted, told = table.sessions.get(number), found.sessions.get(number)
-            if wanted is None or told is None or not same_session(wanted, told):
+            wanted, loaded = table.sessions.get(number), found.sessions.get(number)
+            if wanted is None or loaded is None or not same_session(wanted, loaded):
                 raise Departs(
                     "a snapshot has every session and its answers",
                     f"snapshot of entry {found.at}",
                     f"session {number}: {tuple(wanted) if wanted else 'none'}",
-                    f"session {number}: {told}",
-                    **self._kept(found.at, number, told),
+                    f"session {number}: {loaded}",
+                    **self._kept(found.at, number, loaded),
                 )
             busy = _busy(found.locks, number)
-            if told[4] != busy:
+            if loaded[4] != busy:
                 raise Departs(
                     "a session counts its holds and waits",
                     f"snapshot of entry {found.at}",
                     f"session {number}: {busy}",
-                    f"session {number}: {told[4]}",
+                    f"session {number}: {loaded[4]}",
                 )
 
     def _kept(self, at: int, number: int, told: SessionView | None) -> Kept:
@@ -330,7 +330,7 @@ def _view(lock: locks.Lock) -> LockView:
 
 def described(view: Mapping[str, LockView]) -> str:
     """All locks in words."""
-    told = []
+    parts = []
     for name, (holds, queue, closed) in view.items():
         held = ", ".join(
             f"attempt {hold[0]} of session {hold[2]} with token {hold[1]}"
@@ -339,8 +339,8 @@ def described(view: Mapping[str, LockView]) -> str:
         )
         waits = ", ".join(f"request {seq} of session {session}" for session, seq, _ in queue)
         shut = f", closed since entry {closed}" if closed else ""
-        told.append(f"{name}: held by {held or 'none'}; waiting {waits or 'none'}{shut}")
-    return "; ".join(told) or "no lock is in use"
+        parts.append(f"{name}: held by {held or 'none'}; waiting {waits or 'none'}{shut}")
+    return "; ".join(parts) or "no lock is in use"
 
 
 def validate(
