@@ -175,7 +175,7 @@ def problems(table: Mapping[str, Json]) -> list[str]:
         errors.append("missing client: the command line of a program that speaks JSON lines")
     served = has_servers(table)
     if "compose" in table:
-        return found + _beside_compose(table)
+        return errors + _beside_compose(table)
     if served and "ports" not in table:
         errors.append("missing ports: the ports that the server listens on, as in ports = [7400]")
     needless = [name for name in ("env", "nodes", "ready", "leader") if name in table]
