@@ -39,15 +39,27 @@ def reported_over_ns(case: Case, a: Attempt) -> int:
     return ended_ns
 
 
-def anew(case: Case, line: Indices, which: Indices) -> Bools:
+def anew(case: Case, which: Indices) -> Bools:
     """Which of some ok grants certainly began a new hold: all that their client may have held
     before, with the same token or, if it may be let in again, one that is not known, had been
     reported as over.
 
-    line   the entries of all locks that exclude each other, `which` among them. O(n log n); only
-           clients that were granted a token twice, or with calls of unknown outcome, are walked
-           through.
+    Looks at all locks that exclude each one's own, which are more than those of one ancestor chain:
+    who holds /a/b may be let into /a as its owner, whatever chain the order of /a is judged on.
+    O(n log n); only clients that were granted a token twice, or with calls of unknown outcome, are
+    walked through.
     """
+    every = table(case)
+    keys = every.key[which]
+    fresh = np.zeros(len(which), bool)
+    for key in np.unique(keys).tolist():
+        mine = keys == key
+        fresh[mine] = _anew(case, every.beside(key), which[mine])
+    return fresh
+
+
+def _anew(case: Case, line: Indices, which: Indices) -> Bools:
+    """The same of one lock. line: the entries of all locks that exclude it, `which` among them."""
     every = table(case)
     new = np.ones(len(which), bool)
     groups = _by_owner(every.process[which], every.token[which])

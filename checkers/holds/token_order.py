@@ -225,7 +225,7 @@ def _again(case: Case, key: int, ordered: Indices) -> Iterator[tuple[int, Attemp
     plain = ordered[attempts.ok[ordered] & (attempts.mode[ordered] == Mode.EXCLUSIVE)]
     mine = plain[attempts.owner[plain] >= 0]
     mine = mine[np.argsort(attempts.inv[mine], kind="stable")]
-    fresh = mine[anew(case, attempts.by_lock()[key], mine)]
+    fresh = mine[anew(case, mine)]
     before: dict[tuple[int, int], int] = {}
     for n in mine.tolist():
         before.setdefault((int(attempts.owner[n]), int(attempts.token[n])), n)

@@ -81,13 +81,12 @@ def _of_locks(case: Case) -> Iterator[tuple[Indices, list[Passed]]]:
     for key, entries in granted(case).items():
         if not ordered(case, key):
             continue
-        line = every.by_lock()[key]
         known = entries[every.ok[entries] & (every.token[entries] != NO_TOKEN)]
         waited = known[since[known] < INF]
         if key in paths(case):
             # An attempt for a path is on several chains, of which another may contradict the order.
             waited = waited[[ordered(case, one) for one in every.key[waited].tolist()]]
-        yield waited, list(_overtaken(case, waited, _first_entries(case, line, known), since))
+        yield waited, list(_overtaken(case, waited, _first_entries(case, known), since))
 
 
 def _overtaken(case: Case, waited: Indices, later: Indices, since: Ints) -> Iterator[Passed]:
@@ -132,8 +131,8 @@ def first_told(case: Case) -> Ints:
     return first_ns
 
 
-def _first_entries(case: Case, line: Indices, known: Indices) -> Indices:
+def _first_entries(case: Case, known: Indices) -> Indices:
     """In order of call, without those that may be reentries: such an owner would wait for
     itself."""
     asked = known[np.argsort(table(case).inv[known], kind="stable")]
-    return asked[anew(case, line, asked)]
+    return asked[anew(case, asked)]

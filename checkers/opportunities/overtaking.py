@@ -173,7 +173,7 @@ def _queues(case: Case) -> Iterator[tuple[Indices, Indices]]:
             continue
         known = entries[attempts.ok[entries] & (attempts.token[entries] != NO_TOKEN)]
         known = known[np.argsort(attempts.inv[known], kind="stable")]
-        yield known, known[anew(case, attempts.by_lock()[key], known)]
+        yield known, known[anew(case, known)]
 
 
 def _in_order(case: Case, entries: Indices) -> Bools:

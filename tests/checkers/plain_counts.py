@@ -169,7 +169,7 @@ class Counts:
             known = [self.every[n] for n in line.tolist()]
             known = [a for a in known if a.ok and a.token != -1]
             known.sort(key=lambda a: a.inv)
-            new = anew(self.case, line, np.array([a.n for a in known], np.intp)).tolist()
+            new = anew(self.case, np.array([a.n for a in known], np.intp)).tolist()
             later = [a for a, is_new in zip(known, new, strict=True) if is_new]
             for a in known:
                 since_ns = self.since(a)

@@ -121,6 +121,26 @@ def test_a_lock_that_was_held_twice_on_one_chain_says_nothing_about_tokens_on_an
     assert "token-order" not in [prop for prop, _, _ in ran.shown]
 
 
+def test_who_may_be_let_in_as_the_owner_of_another_path_overtakes_nobody(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Its acquire below the path that others wait for was cancelled, so it may hold that: on the
+    chain of another path nothing is to be seen of it, and both programs have to look there."""
+    lines = """
+        run --system reference --backend sim --workload hierarchy --resource strict --nodes 3
+        --clients 6 --locks 1 --time 2s --lease 200ms
+        --nemesis cancel:for=200ms,every=600ms,count=1,after=1ms --set writes=4 --set gap_ms=10
+        --set think_ms=40 --set wait_ms=1000 --set hold_leases=1 --set renew_pct=33
+        --set renew_spread_pct=0 --set sim_slow_us=2000 --set sim_spike_us=0 --set sim_sync_us=0
+        --set sim_drift_ppm=0 --set sim_loss_ppm=100000 --set sim_double_ppm=1000
+        --set queue=racing --set election_ms=100 --set snapshot_every=10 --set session_ms=300
+        --seed 32
+    """
+    told = holdfast(capsys, *lines.split(), "--out", str(tmp_path / "runs"), "--json")
+    verdicts = {row["property"]: row for row in json.loads(told.out)["verdicts"]}
+    assert told.code != 4 and verdicts["starvation-freedom"]["verdict"] == "VIOLATED"
+
+
 def test_an_order_that_is_refused_ends_in_4_too(
     violated: Path,
     monkeypatch: pytest.MonkeyPatch,
