@@ -68,8 +68,8 @@ USUAL_SEEDS = 100
 )
 @click.option(
     "--draw",
-    type=click.Choice([*Way]),
-    default=Way.OPPORTUNITIES,
+    type=click.Choice([way.value for way in Way]),
+    default=Way.OPPORTUNITIES.value,
     show_default=True,
     help="How seeds are drawn: for what a defect needs to show (faults shorter than the lease,"
     " silent owners, workloads in turns), or each by itself.",
