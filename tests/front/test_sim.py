@@ -133,7 +133,7 @@ def test_a_search_takes_the_bugs_own_system_and_ends_with_what_it_breaks(
 
 
 def test_a_bug_that_does_not_show_is_not_found_whatever_else_is_violated(capsys: Capture) -> None:
-    words = ("sim", "--mutant", "wide-quorum", "--first-seed", "1", "--seeds", "5", "-j", "1")
+    words = ("sim", "--mutant", "wide-quorum", "--seeds", "5", "-j", "1", "--draw", "plain")
     said = holdfast(capsys, *words)
     assert said.code == 3
     assert "wide-quorum not found in 5 seeds: it breaks deadlock-freedom" in said.out

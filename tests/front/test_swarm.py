@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
+import pytest
+
 from holdfast import catalogue
 from holdfast.engine import swarm
+from holdfast.engine.swarm import Way
+from holdfast.harness.core.durations import duration_ns
 from holdfast.harness.plans.plan import Plan
 from holdfast.planning import checks, prepare
 
@@ -34,9 +40,10 @@ def test_services_without_disks_meet_no_fault_of_disks() -> None:
     assert {"reply-loss", "partition", "kill"} <= drawn
 
 
-def test_every_plan_that_is_drawn_fits() -> None:
+@pytest.mark.parametrize("way", Way)
+def test_every_plan_that_is_drawn_fits(way: Way) -> None:
     for seed in SEEDS:
-        whole = prepare.complete(swarm.draw(seed, "reference", 3, {}))
+        whole = prepare.complete(swarm.draw(seed, "reference", 3, {}, way=way))
         assert all(fault.at_ns + fault.for_ns <= whole.time_ns for fault in whole.faults)
 
 
@@ -46,3 +53,50 @@ def test_some_critical_sections_do_not_renew_and_no_other_workload_is_asked_to()
     single = [plan for plan in plans if "one_lease" in plan.options]
     assert len(sections) // 6 < len(single) < len(sections) // 2
     assert all(plan.workload == "critical-section" for plan in single)
+
+
+def for_opportunities(seeds: range, **given: str) -> list[Plan]:
+    return [swarm.draw(seed, "reference", 3, given, way=Way.OPPORTUNITIES) for seed in seeds]
+
+
+def test_workloads_in_turns_come_as_often_as_they_weigh_from_any_seed_on() -> None:
+    wanted = {**swarm.weights("reference"), **swarm.MORE_OF}
+    whole = sum(wanted.values())
+    for first in (0, 1, 777, 10**9):
+        counts = Counter(
+            swarm.ordered_workload(seed, wanted) for seed in range(first, first + int(whole))
+        )
+        assert all(abs(counts[name] - weight) <= 2 for name, weight in wanted.items())
+
+
+def test_many_faults_end_within_the_lease_and_none_takes_more_than_a_third_of_the_run() -> None:
+    lengths = [
+        (duration_ns(args["for"]), plan)
+        for plan in for_opportunities(SEEDS)
+        for _, args in plan.nemeses
+        if "for" in args
+    ]
+    assert all(for_ns <= plan.time_ns / 3 for for_ns, plan in lengths)
+    short = [for_ns for for_ns, plan in lengths if for_ns <= 0.6 * plan.lease_ns]
+    assert len(lengths) / 3 < len(short) < len(lengths) * 0.8, "beside longer ones"
+
+
+def test_owners_are_silent_in_half_of_the_seeds_whose_workload_knows_it() -> None:
+    plans = [plan for plan in for_opportunities(SEEDS) if plan.workload in swarm.LAZY_WORKLOADS]
+    silent = [plan for plan in plans if plan.options.get("lazy_pct")]
+    assert len(plans) / 3 < len(silent) < len(plans) * 2 / 3
+    assert not any(
+        "lazy_pct" in plan.options
+        for plan in for_opportunities(SEEDS)
+        if plan.workload not in swarm.LAZY_WORKLOADS
+    )
+    assert {plan.options["lazy_pct"] for plan in for_opportunities(SEEDS, lazy_pct="7")} == {"7"}
+
+
+def test_the_rest_of_a_seed_does_not_depend_on_how_it_is_drawn() -> None:
+    for seed in SEEDS[:50]:
+        plain = swarm.draw(seed, "reference", 3, {}, "renewal")
+        other = swarm.draw(seed, "reference", 3, {}, "renewal", Way.OPPORTUNITIES)
+        assert [kind for kind, _ in plain.nemeses] == [kind for kind, _ in other.nemeses]
+        assert (plain.time_ns, plain.lease_ns) == (other.time_ns, other.lease_ns)
+        assert {**plain.options, "lazy_pct": ""} == {**other.options, "lazy_pct": ""}

@@ -18,6 +18,7 @@ from holdfast.catalogue.mutants import MUTANTS
 from holdfast.commands.options import Command, Whole, name_of, span
 from holdfast.engine import changed_lines, shrinker, swarm
 from holdfast.engine.seed_search import Seed, Tally, explore
+from holdfast.engine.swarm import Way
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
@@ -66,6 +67,14 @@ USUAL_SEEDS = 100
     shell_complete=name_of("workloads"),
 )
 @click.option(
+    "--draw",
+    type=click.Choice([way.value for way in Way]),
+    default=Way.OPPORTUNITIES.value,
+    show_default=True,
+    help="How seeds are drawn: for what a defect needs to show (faults shorter than the lease,"
+    " silent owners, workloads in turns), or each by itself.",
+)
+@click.option(
     "--since",
     metavar="REV",
     help="Prefer workloads that run lines changed since this Git revision of the current"
@@ -93,6 +102,7 @@ def command(
     first_seed: int,
     mutant: str | None,
     workload: str | None,
+    draw: str,
     since: str | None,
     shrink: bool,
     no_trace: bool,
@@ -119,7 +129,7 @@ def command(
     """
     _check(system, mutant, workload, since)
     system = system or (MUTANTS[mutant].system if mutant else "reference")
-    given = {"mutant": mutant} if mutant else {}
+    given, way = {"mutant": mutant} if mutant else {}, Way(draw)
     over_s = time.monotonic() + budget / SECOND if budget else float("inf")
     weights = None if since is None else _weights(since, system, given)
     tally = Tally()
@@ -135,15 +145,16 @@ def command(
         # A departure cannot be shrunk: it does not show in the history by which shrinking goes.
         validated=not (no_trace or shrink),
         weights=weights,
+        way=way,
     )
     next_seed = _collect(found, tally, first_seed, _progress(system, seeds, budget))
-    small = _shrink(tally, system, given) if shrink and next_seed is None else None
+    small = _shrink(tally, system, given, way) if shrink and next_seed is None else None
     if as_json:
         shrunk = {"shrunk": shrinker.table(*small)} if small else {}
         click.echo(json.dumps({**_table(tally, system, first_seed, mutant), **shrunk}))
     else:
-        _show_all(tally, mutant, _again(system, mutant), small)
-    _say_where(next_seed, tally, _again(system, mutant))
+        _show_all(tally, mutant, _again(system, mutant, way), small)
+    _say_where(next_seed, tally, _again(system, mutant, way))
     interrupted = small is not None and small[0].ended == shrinker.INTERRUPTED
     return 130 if interrupted else _exit_code(tally, mutant)
 
@@ -226,14 +237,14 @@ def _exit_code(tally: Tally, mutant: str | None) -> int:
 
 
 def _shrink(
-    tally: Tally, system: str, given: Mapping[str, str]
+    tally: Tally, system: str, given: Mapping[str, str], way: Way
 ) -> tuple[shrinker.Shrunk, Path] | None:
     """Shrink the first violation and write its plan file; None without a violation."""
     seed = next(iter([*tally.found, *tally.alarms, *tally.problems]), None)
     if seed is None:
         return None
     nodes = catalogue.SYSTEMS[system].nodes
-    plan = prepare.complete(swarm.draw(seed.seed, system, nodes, given, seed.workload))
+    plan = prepare.complete(swarm.draw(seed.seed, system, nodes, given, seed.workload, way))
     click.echo(f"shrink seed {seed.seed}: {shrinker.size_words(plan)}", err=True)
     found = shrinker.first_findings(plan, SHRUNK, seed.command)
     mutant = MUTANTS.get(given.get("mutant", ""))
@@ -322,9 +333,11 @@ def _show_search(tally: Tally, mutant: str) -> None:
     say(_speed(tally))
 
 
-def _again(system: str, mutant: str | None) -> str:
+def _again(system: str, mutant: str | None, way: Way) -> str:
     """The command that searches the same way, without its workload and seed."""
-    return shlex.join(["holdfast", "sim", "--mutant" if mutant else "--system", mutant or system])
+    words = ["--mutant" if mutant else "--system", mutant or system]
+    plain = ["--draw", way] if way is not Way.OPPORTUNITIES else []
+    return shlex.join(["holdfast", "sim", *words, *plain])
 
 
 def _show_departures(tally: Tally, again: str) -> None:

@@ -19,6 +19,7 @@ from holdfast.catalogue.mutants import MUTANTS, Mutant
 from holdfast.engine import swarm
 from holdfast.engine.checkers import with_named
 from holdfast.engine.determinism import difference
+from holdfast.engine.swarm import Way
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.errors import EnvironmentFailed, HoldfastError
 from holdfast.harness.core.json_value import plain
@@ -196,17 +197,19 @@ def one_seed(
     *,
     validated: bool = False,
     weights: Mapping[str, float] | None = None,
+    way: Way = Way.PLAIN,
 ) -> Seed:
     """Sample, run and judge one seed. UsageError for invalid options.
 
     twice_every   seeds that are a multiple of it are re-run in another process; 0: none
     validated     validate the steps of the servers too
     weights       relative frequency of each workload; None: the usual
+    way           how the seed is drawn
     """
     nodes = catalogue.SYSTEMS[system].nodes
     if weights and not workload:
         workload = swarm.weighted_workload(seed, weights)
-    drawn = swarm.draw(seed, system, nodes, given, workload)
+    drawn = swarm.draw(seed, system, nodes, given, workload, way)
     twice = bool(twice_every) and seed % twice_every == 0
     again = prepare.command(drawn)
     ran = one_plan(prepare.prepared(drawn), again, twice=twice, validated=validated)
@@ -218,7 +221,7 @@ def one_seed(
         return replace(ran, found=_departs(ran))
     # The same seed without the bug: what that shows as well is not the bug's doing.
     without = {name: text for name, text in given.items() if name != "mutant"}
-    twin = swarm.draw(seed, system, nodes, without, workload)
+    twin = swarm.draw(seed, system, nodes, without, workload, way)
     plain = one_plan(prepare.prepared(twin), prepare.command(twin))
     return replace(ran, found=shows(mutant, system, ran, plain) or _departs(ran))
 
@@ -436,6 +439,7 @@ def explore(
     *,
     validated: bool = False,
     weights: Mapping[str, float] | None = None,
+    way: Way = Way.PLAIN,
 ) -> Iterator[Seed]:
     """Finished seeds, until there are no more or it is `enough`."""
     act = partial(
@@ -446,6 +450,7 @@ def explore(
         twice_every=twice_every,
         validated=validated,
         weights=weights,
+        way=way,
     )
     if processes == 1:
         warm()

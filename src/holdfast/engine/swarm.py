@@ -7,12 +7,15 @@ because that finds more in the same time than long runs.
 from __future__ import annotations
 
 import random
+from bisect import bisect
 from collections.abc import Mapping
 from dataclasses import replace
+from enum import StrEnum
+from itertools import accumulate
 
 from holdfast import catalogue
 from holdfast.harness.core.clock import MILLISECOND, SECOND
-from holdfast.harness.core.durations import duration_text
+from holdfast.harness.core.durations import duration_ns, duration_text
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.seeds import stream
 from holdfast.harness.plans.plan import Plan
@@ -66,11 +69,46 @@ missing servers grants locks meanwhile. The reference service has no such seeds 
 SHORT_NS = tuple(ms * MILLISECOND for ms in (1200, 1600, 2000, 2400))
 """Times of the clients in short seeds."""
 LEASES_NS = tuple(ms * MILLISECOND for ms in (200, 400, 700, 1500))
+GOLDEN = 0x9E3779B97F4A7C15
+"""2^64 over the golden ratio."""
+LAZY_WORKLOADS = ("critical-section", "renewal")
+MORE_OF = {"hierarchy": 8, "semaphore": 8, "reentrant": 8, "queries": 8}
+"""Workloads that find more than their share in PLAIN: the only ones that show some bugs."""
+SHORT_OF_LEASE = (0.05, 0.6)
+"""A fault that ends while the lease lasts shows what it made a server forget of the holder."""
+LAZY = {"lazy_pct": "25"}
 
 
-def draw(seed: int, system: str, nodes: int, given: Mapping[str, str], workload: str = "") -> Plan:
+class Way(StrEnum):
+    """How seeds are drawn.
+
+    OPPORTUNITIES   for what a defect needs to show: PLAIN with workloads in a low-discrepancy
+                    order, some faults much shorter than the lease, none longer than a third of the
+                    run, and owners that are silent for most of their lease
+    PLAIN           each by itself
+    """
+
+    OPPORTUNITIES = "opportunities"
+    PLAIN = "plain"
+
+
+def draw(
+    seed: int,
+    system: str,
+    nodes: int,
+    given: Mapping[str, str],
+    workload: str = "",
+    way: Way = Way.PLAIN,
+) -> Plan:
     """The plan of one seed. nodes: number of servers of the system; `given` options stay, and so
     does a workload that is given."""
+    if way is Way.PLAIN:
+        return _plain(seed, system, nodes, given, workload)
+    workload = workload or ordered_workload(seed, {**weights(system), **_more_of(system)})
+    return _for_opportunities(_plain(seed, system, nodes, given, workload), given)
+
+
+def _plain(seed: int, system: str, nodes: int, given: Mapping[str, str], workload: str) -> Plan:
     rng = stream(seed, "swarm")
     whole = _whole(system)
     usual = weights(system)
@@ -122,6 +160,45 @@ def weighted_workload(seed: int, weights: Mapping[str, float]) -> str:
     gives the plan that every search with it gives."""
     rng = stream(seed, "swarm workload")
     return rng.choices(tuple(weights), tuple(weights.values()))[0]
+
+
+def ordered_workload(seed: int, weights: Mapping[str, float]) -> str:
+    """The workload of one seed so that any seeds in a row have each about as often as it weighs:
+    multiples of the golden ratio fill the unit interval evenly."""
+    part = (seed * GOLDEN & (1 << 64) - 1) / (1 << 64)
+    *inner, whole = accumulate(weights.values())
+    return tuple(weights)[bisect(inner, part * whole)]
+
+
+def _more_of(system: str) -> Mapping[str, float]:
+    return MORE_OF if _whole(system) else {}
+
+
+def _for_opportunities(plan: Plan, given: Mapping[str, str]) -> Plan:
+    """A stream of its own: the rest of the seed is as in PLAIN."""
+    rng = stream(plan.seed, "swarm opportunities")
+    lazy = rng.randrange(2) == 0 and plan.workload in LAZY_WORKLOADS
+    options = {**plan.options, **(LAZY if lazy else {}), **given}
+    if plan.nemeses == OUTAGE:
+        return replace(plan, options=options)
+    nemeses = tuple((kind, _length(rng, kind, args, plan)) for kind, args in plan.nemeses)
+    return replace(plan, options=options, nemeses=nemeses)
+
+
+def _length(rng: random.Random, kind: str, args: Mapping[str, str], plan: Plan) -> dict[str, str]:
+    """Its options with another length in some seeds, and never one that the run has no room for."""
+    short = rng.randrange(3) == 0
+    share = rng.uniform(*SHORT_OF_LEASE)
+    if "for" not in args:
+        return dict(args)
+    for_ns, every_ns = (duration_ns(args[name]) for name in ("for", "every"))
+    if short:
+        for_ns = max(MILLISECOND, round(share * plan.lease_ns / MILLISECOND) * MILLISECOND)
+        every_ns = max(3 * for_ns, 400 * MILLISECOND)
+    third_ns = plan.time_ns // 3 // MILLISECOND * MILLISECOND
+    if for_ns > third_ns:
+        for_ns, every_ns = third_ns, 2 * third_ns
+    return {**args, "for": duration_text(for_ns), "every": duration_text(every_ns)}
 
 
 def _whole(system: str) -> bool:
