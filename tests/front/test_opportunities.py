@@ -224,6 +224,49 @@ def test_lengths_straddle_the_lease_and_fit_the_run() -> None:
     assert {for_ns for _, for_ns in fixed} == {700 * MILLISECOND}
 
 
+@pytest.mark.parametrize("kind", ["kill", "partition", "pause", "clock", "power"])
+def test_a_run_shorter_than_a_fault_has_one_of_a_third_of_the_run(kind: str) -> None:
+    """It was drawn for nothing before: no fault of three seconds fits into two."""
+    judged = simulated(*shlex.split(f"--system reference --nemesis {kind} --time 2s --seed 1"))
+    assert [fault.do for fault in judged.faults] == [kind]
+
+
+UNDRAWN = "no {0} took effect: 0 of 0"
+"""The reason of a run into which not even one of the faults fits that were asked for."""
+
+
+@pytest.mark.parametrize("nemesis", ["kill:for=3s", "partition:for=3s", "clock:for=3s"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_command_of_a_run_without_any_fault_brings_it(nemesis: str, seed: int) -> None:
+    kind = nemesis.split(":")[0]
+    words = f"--system reference --nemesis {nemesis} --time 2s --seed {seed}"
+    judged = simulated(*shlex.split(words))
+    rows = [one for one in judged.verdicts if one.promised]
+    assert not judged.faults and judged.exit_code == 3
+    assert all(UNDRAWN.format(kind) in one.under[kind].reason for one in rows if one.under)
+    again = simulated(*shlex.split(judged.remedy)[2:])
+    assert {fault.do for fault in again.faults} >= {kind} and again.exit_code == 0
+
+
+def test_a_command_keeps_the_target_of_the_plan_and_drops_the_time_of_one_fault() -> None:
+    words = "--system reference --nemesis kill:for=3s,target=follower --time 2s --seed 1"
+    assert "target=follower" in simulated(*shlex.split(words)).remedy
+    plan = Plan(system="redis", lease_ns=SECOND, nemeses=(("kill", {"at": "1s", "for": "1s"}),))
+    often = PlanChange(nemesis="kill", every_leases=2.5)
+    assert "--nemesis kill:for=1s,every=2500ms" in run_command(changed(plan, [often]))
+
+
+@pytest.mark.parametrize("system", ["redlock", "reference"])
+def test_owners_whom_no_token_orders_wait_for_less_than_a_hold(system: str) -> None:
+    """Who was granted a lock of Redlock after whom is certain only if it asked for it later."""
+    for seed in (2, 3):
+        words = f"--system {system} --time 4s --nemesis pause:target=holder --seed {seed}"
+        judged = simulated(*shlex.split(words))
+        wait = "wait_ms=500" if system == "redlock" else "wait_ms=60000"
+        assert judged.exit_code == 3 and wait in shlex.split(judged.remedy)
+        assert simulated(*shlex.split(judged.remedy)[2:]).exit_code == 0
+
+
 def test_owners_are_silent_only_where_faults_are_asked_for() -> None:
     calm = Plan(system="reference")
     assert with_lazy_holders(calm) == calm
