@@ -144,6 +144,20 @@ def test_a_planted_bug_is_seen_at_opportunities_of_its_row_and_nowhere_else(row:
     assert not elsewhere
 
 
+@pytest.mark.parametrize("faults", ["", "--nemesis kill", "--nemesis pause:target=holder"])
+def test_a_queue_that_starves_never_holds_and_the_command_finds_it(faults: str) -> None:
+    """By default its waits end before anybody behind them is granted the lock."""
+    for seed in (300, 302):
+        words = f"--workload renewal --time 20s --set mutant=last-come-first --seed {seed} {faults}"
+        judged = simulated("--system", "reference", *shlex.split(words))
+        again = simulated(*shlex.split(judged.remedy)[2:])
+        first, second = (
+            next(row.verdict for row in run.verdicts if row.property == "starvation-freedom")
+            for run in (judged, again)
+        )
+        assert (first, second) == ("UNKNOWN", "VIOLATED")
+
+
 @pytest.mark.parametrize("kind", ["partition", "clock"])
 def test_default_faults_of_a_correct_service_mostly_have_opportunities(kind: str) -> None:
     verdicts = []
