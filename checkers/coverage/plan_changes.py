@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from holdfast.checkers.facts.fault_windows import AIMED_AT_CLIENTS
+from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.opportunities.fault_classes import FaultClass, fault_class
 from holdfast.checkers.opportunities.queue_rows import QUEUED
 from holdfast.checkers.opportunities.row import OpportunityRow
@@ -31,9 +32,10 @@ OUTLIVED = PlanChange(
     options={**QUEUED.options, "lazy_pct": "50"},
 )
 """Owners that go on after their lease has ended."""
-OUTLIVED_WITHOUT_TOKENS = replace(OUTLIVED, options={**OUTLIVED.options, "wait_ms": "500"})
+WITH_SHORT_WAITS = replace(OUTLIVED, options={**OUTLIVED.options, "wait_ms": "500"})
 """The same where no token orders the grants: that another was granted the lock later is certain
-only if it asked for it later, and a client that waits for long asks before."""
+only if it asked for it later, and a client that waits for long asks before. And where no client
+hears that it waits, only a refusal shows that the lock is held."""
 POWER_LOST = replace(OFTEN, nemesis="power", target="majority|one", if_asked=True)
 """Power losses that take something from a service: a minority's is still known to the others. Its
 servers are back before the leases in force end."""
@@ -63,7 +65,8 @@ def outlived(case: Case) -> PlanChange:
     """Owners that go on after their lease, in such a way that it is certain who came after them."""
     kinds = {*case.kinds, *(window.do for window in case.windows)}
     ordered = case.promises.tokens == "ordered" and case.promises.promised("token-order", kinds)
-    return OUTLIVED if ordered else OUTLIVED_WITHOUT_TOKENS
+    acknowledged = bool((table(case).queued >= 0).any())
+    return OUTLIVED if ordered and acknowledged else WITH_SHORT_WAITS
 
 
 def changes(case: Case, missing: Iterable[str]) -> tuple[PlanChange, ...]:
