@@ -36,7 +36,8 @@ def slots(
 
     A fault lasts `leases` leases, so that a holder loses its lock meanwhile, and by default at most
     2/3 of its period; at least 1/5 of the rest is fault-free before it, and after it. A short run
-    gets one fault, or none if not even one fits. With the option `at` there is one, at that time.
+    gets one fault: of a third of the run if a longer one does not fit and no length is given, none
+    if the given one does not fit. With the option `at` there is one, at that time.
 
     straddles   without the option `for`, lengths are sampled on both sides of a lease: what a
                 server forgets shows only if it is back before the leases that it had granted end,
@@ -52,6 +53,8 @@ def slots(
             f"nemesis {nemesis}: invalid for={duration_text(for_ns)} with"
             f" every={duration_text(every_ns)}: expected `every` > `for`"
         )
+    if "for" not in options and span_ns <= for_ns * 5 // 4:
+        for_ns, every_ns = max(span_ns // 3, 1), max(span_ns, 1)
     if for_ns * 5 // 4 < span_ns < every_ns:
         every_ns = span_ns
     if straddles and "for" not in options:

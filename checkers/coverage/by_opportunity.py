@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from holdfast.checkers.coverage.plan_changes import OUTLIVED
+from holdfast.checkers.coverage.plan_changes import outlived
 from holdfast.checkers.facts.fault_windows import held_at_bite, servers_struck
 from holdfast.checkers.facts.verdicts_by_fault import Met
 from holdfast.checkers.opportunities.fault_classes import FaultClass, fault_class
@@ -54,7 +54,7 @@ def _of_kind(case: Case, prop: str, kind: str, met: Met) -> Met:
 def _look(case: Case, row: OpportunityRow, kind: str, windows: list[Window]) -> Seen:
     """The opportunities of a row, with its words and the change that makes one."""
     change = replace(row.change, nemesis=kind)
-    also = (OUTLIVED,) if row.outlives else ()
+    also = (outlived(case),) if row.outlives else ()
     return replace(row.look(case, windows), sentence=row.sentence, change=change, also=also)
 
 

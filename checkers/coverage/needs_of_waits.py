@@ -7,14 +7,19 @@ from collections.abc import Mapping
 import numpy as np
 
 from holdfast.checkers.coverage.crossed_waits import Wait, crossed
-from holdfast.checkers.coverage.met_spans import spans_met
 from holdfast.checkers.coverage.need import Met, Need
 from holdfast.checkers.holds.attempt_table import Table, table
 from holdfast.checkers.holds.hierarchy import paths
 from holdfast.checkers.holds.history_index import Bools, Indices, column
 from holdfast.checkers.holds.overlaps import met_full, reaches
 from holdfast.checkers.holds.waits import first_told, waits
-from holdfast.checkers.opportunities.overtaking import behind_waiters, patient_waits
+from holdfast.checkers.opportunities.met_spans import spans_met
+from holdfast.checkers.opportunities.overtaking import (
+    behind_waiters,
+    has_queues,
+    patient_waits,
+    queued_behind,
+)
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import NO_TOKEN, Mode, Op, Status
 
@@ -125,12 +130,14 @@ def _waits_behind(case: Case) -> Met:
 
 
 def _patient(case: Case) -> Met:
-    """Only if clients wait behind each other: waits in which one could starve. Where at most one
-    waits and the others try, there are none."""
+    """Only if clients wait behind each other, granted or not: waits in which one could starve.
+    Where at most one waits and the others try, there are none."""
     behind, patient = len(behind_waiters(case).t_ns), len(patient_waits(case).t_ns)
     counts = {"waits with another behind": behind, "of them long enough to starve": patient}
     lack = f"no wait with another behind it outlasted a grant to each other client: 0 of {behind}"
-    return counts, [lack] if behind and not patient else []
+    if not behind:
+        lack = f"no wait with another behind it was granted: 0 of {queued_behind(case)}"
+    return counts, [lack] if has_queues(case) and not patient else []
 
 
 def _subtrees(case: Case) -> Met:

@@ -16,7 +16,7 @@ from holdfast.checkers.coverage.lost_rows import could_explain
 from holdfast.checkers.coverage.need import Met, Need, count
 from holdfast.checkers.coverage.needs_of_requests import not_logged
 from holdfast.checkers.coverage.offered_load import too_slow
-from holdfast.checkers.coverage.plan_changes import changes
+from holdfast.checkers.coverage.plan_changes import changes, of_faults
 from holdfast.checkers.facts import verdicts_by_fault
 from holdfast.checkers.facts.fault_windows import coverage
 from holdfast.harness.core.case import Case
@@ -90,6 +90,10 @@ def conclude(
     """
     if not exercise.merged:
         exercise = replace(exercise, kinds=by_opportunity(case, prop, exercise.kinds))
+    kinds = {
+        kind: replace(met, changes=of_faults(case, prop, kind, met.unmet))
+        for kind, met in exercise.kinds.items()
+    }
     problems = case.history.problems
     lost_rows = [p for p in problems if not any(words in p for words in SLOW_NOT_MISSING)]
     proved = {
@@ -120,8 +124,8 @@ def conclude(
         exercised=dict(exercise.counts),
         findings=tuple(findings),
         notes=tuple(notes),
-        under=verdicts_by_fault.under(case, proved, exercise.kinds, lacking),
-        changes=changes(need for need, reasons in exercise.needs.items() if reasons),
+        under=verdicts_by_fault.under(case, proved, kinds, lacking),
+        changes=changes(case, (need for need, why in exercise.needs.items() if why)),
         either=exercise.either,
     )
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from holdfast.checkers.holds.history_index import Bools, Ints, column
 from holdfast.harness.core.case import Case, Window
-from holdfast.harness.core.verdict import CALM, Finding, Seen, Under, Verdict
+from holdfast.harness.core.verdict import CALM, Finding, PlanChange, Seen, Under, Verdict
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,6 +26,7 @@ class Met:
     vacuous     conditions that no window had to meet
     conditions  the others, besides "effect" and "target"
     seen        opportunities by the row of the table
+    changes     of the plan, after which conditions without a row would be met
     """
 
     counts: Mapping[str, int]
@@ -33,6 +34,7 @@ class Met:
     vacuous: frozenset[str] = frozenset()
     conditions: tuple[str, ...] = ("asked", "edge", "grant", "after")
     seen: Mapping[str, Seen] = field(default_factory=dict)
+    changes: tuple[PlanChange, ...] = ()
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -81,6 +83,7 @@ def under(
             exercised=windows.counts,
             seen=windows.seen,
             short=own and alone,
+            changes=windows.changes if missing else (),
         )
     return {key: told[key] for key in (*kinds, *(key for key in told if key not in kinds))}
 

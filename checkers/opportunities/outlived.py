@@ -129,6 +129,8 @@ def promised_until(case: Case, hold: Attempt, by_ns: int) -> int:
     if promises.bound == "session":
         beats = rows_of(case, Op.HEARTBEAT)
         mine = beats[column(case, "process")[beats] == hold.process]
+        if not len(mine):
+            return _by_renewals(case, hold, by_ns)
         mine = mine[(status[mine] == Status.OK) & (ret[mine] < by_ns)]
         if not len(mine):
             return -1
@@ -148,6 +150,19 @@ def promised_until(case: Case, hold: Attempt, by_ns: int) -> int:
             Renewal(row=row, inv_ns=int(inv[row]), ret_ns=ret_ns, status=outcome, ttl_ns=int(ttl))
         )
     return contract_end(hold.inv_ns, hold.ttl_ns, sent, believed(case, hold.key))[0]
+
+
+def _by_renewals(case: Case, hold: Attempt, by_ns: int) -> int:
+    """The same in a session that a library keeps alive unseen: the service heard of its owner when
+    it confirmed the hold, at the latest, and each ok renewal names the session's length."""
+    status, inv, ret, res = (column(case, name) for name in ("status", "t_inv", "t_ret", "res"))
+    calls = [
+        (int(inv[row]), int(res[row]))
+        for row in hold.renewals
+        if status[row] == Status.OK and 0 < ret[row] < by_ns
+    ]
+    ends = [sent_ns + shortest(ttl_ns, case.promises) for sent_ns, ttl_ns in calls if ttl_ns > 0]
+    return max(ends) - case.promises.slip_ns if ends else -1
 
 
 def _first_answer(case: Case, hold: Attempt, after_ns: int) -> int:

@@ -22,11 +22,12 @@ from holdfast.checkers.holds.overlaps import granted, slack
 from holdfast.checkers.holds.reentry import anew
 from holdfast.checkers.holds.token_order import ordered
 from holdfast.checkers.holds.waits import first_told, waits
+from holdfast.checkers.opportunities.met_spans import spans_met
 from holdfast.checkers.opportunities.near_faults import Places
 from holdfast.checkers.opportunities.outlived import Strokes
 from holdfast.checkers.opportunities.strokes import Stroke, unstaged
 from holdfast.harness.core.case import Case, Window
-from holdfast.harness.core.operations import NO_TOKEN, Mode
+from holdfast.harness.core.operations import NO_TOKEN, Mode, Op
 from holdfast.harness.core.verdict import Seen
 
 
@@ -54,7 +55,22 @@ def patient_waits(case: Case) -> Places:
 def has_queues(case: Case) -> bool:
     """Whether clients wait behind each other. Where at most one waits and the others only try, it
     is retries that may starve."""
-    return bool(len(_pairs(case).first))
+    return queued_behind(case) > 0
+
+
+def queued_behind(case: Case) -> int:
+    """Waits that were called while another client waited for the same lock in the same mode,
+    granted or not: what an unfair queue starves gives up in the end, without a grant."""
+    if "queued behind" not in case.memo:
+        attempts, since, behind = table(case), first_told(case), 0
+        waited = (attempts.op != Op.PROBE) & (since < INF)
+        for entries in attempts.by_lock().values():
+            for mode in np.unique(attempts.mode[entries[waited[entries]]]).tolist():
+                mine = entries[waited[entries] & (attempts.mode[entries] == mode)]
+                spans = mine, since[mine], attempts.ret[mine]
+                behind += int(spans_met(attempts, mine, attempts.inv[mine], *spans).sum())
+        case.memo["queued behind"] = behind
+    return int(case.memo["queued behind"])
 
 
 def waits_beyond_queues(case: Case) -> Places:

@@ -240,6 +240,16 @@ class Window:
         return self.from_ns if self.requested_ns < 0 else min(self.requested_ns, self.from_ns)
 
 
+class Planned(NamedTuple):
+    """A kind of fault as the plan asks for it, whether or not one took effect.
+
+    target   of its faults, as the plan names it; "" if the kind chooses
+    """
+
+    traits: Traits = UNKNOWN
+    target: str = ""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Election:
     """A server that began to lead at a time. term: of it; None if unknown."""
@@ -273,7 +283,7 @@ class Case:
     error_ns     proven clock error between writers on several hosts, by which all intervals are
                  widened already; 0 on one host
     nodes        process number -> node name of the logical client
-    kinds        fault kinds of the plan
+    kinds        fault kinds of the plan; planned: what it asks of them, where that is known
     options      of the run: "resource", "lease_ns", "workload" ...
     starved      spans in which one of our processes, or its host, was starved of CPU
     orders       whether a property that holds gets the order that proves it, for a certificate
@@ -296,6 +306,7 @@ class Case:
     error_ns: int = 0
     nodes: Mapping[int, str] = field(default_factory=dict)
     kinds: Sequence[str] = ()
+    planned: Mapping[str, Planned] = field(default_factory=dict)
     options: Mapping[str, str] = field(default_factory=dict)
     starved: Sequence[Starved] = ()
     elections: Sequence[Election] = ()

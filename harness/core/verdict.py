@@ -203,6 +203,7 @@ class Under:
     findings   indices into the verdict's findings, of those under that kind
     seen       its opportunities, by the id of their row
     short      UNKNOWN for lack of opportunities alone: those of other runs can make up for it
+    changes    of the plan, that exercise what was missing besides opportunities
     """
 
     verdict: Verdict
@@ -211,6 +212,7 @@ class Under:
     findings: tuple[int, ...] = ()
     seen: Mapping[str, Seen] = field(default_factory=dict)
     short: bool = False
+    changes: tuple[PlanChange, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

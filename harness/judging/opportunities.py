@@ -36,6 +36,7 @@ def remedy(plan: Plan, rows: Sequence[Judgement], verdicts: Sequence[PropertyVer
     promised = {row.property for row in rows if row.promised}
     kept = [one for one in verdicts if one.property in promised]
     changes = [change for one in kept if one.verdict is Verdict.UNKNOWN for change in one.changes]
+    changes += [change for one in kept for kind in one.under.values() for change in kind.changes]
     missing = [seen for one in kept for seen in _wanted(one, lacking=True)]
     if not changes and not missing:
         kept = [one for one in verdicts if any(_wanted(one, lacking=True))]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from holdfast.harness.core.case import Case, Election, History, Window
+from holdfast.harness.core.case import Case, Election, History, Planned, Window
 from holdfast.harness.core.clock import MILLISECOND
 from holdfast.harness.core.fault_traits import UNKNOWN, Traits
 from holdfast.harness.history.reader import Recording
@@ -56,6 +56,7 @@ def case_of(
         elections=_elections(times),
         nodes=recording.nodes,
         kinds=kinds_of(plan),
+        planned=_planned(plan, manifest.traits),
         options=options_of(manifest),
     )
 
@@ -82,6 +83,15 @@ def kinds_of(plan: Plan) -> tuple[str, ...]:
     """The kinds of fault of a plan, including a nemesis that sampled no fault in the run."""
     drawn = [fault.do for fault in plan.faults]
     return tuple(dict.fromkeys((*drawn, *(name for name, _ in plan.nemeses))))
+
+
+def _planned(plan: Plan, traits: Mapping[str, Traits]) -> dict[str, Planned]:
+    """What a plan asks of its kinds of fault. An exact fault, as it was injected, names its own."""
+    targets = {fault.do: fault.target for fault in plan.faults}
+    targets |= {name: options.get("target", "") for name, options in plan.nemeses}
+    return {
+        kind: Planned(traits.get(kind, UNKNOWN), targets.get(kind, "")) for kind in kinds_of(plan)
+    }
 
 
 def _problems(marks: Mapping[str, Mark]) -> list[str]:

@@ -102,7 +102,10 @@ def _nemeses(
     if change.target:
         options["target"] = change.target
     known = dict(plan.nemeses)
-    known[change.nemesis] = {**known.get(change.nemesis, {}), **options}
+    own = dict(known.get(change.nemesis, {}))
+    if change.every_leases:
+        own.pop("at", "")  # of one fault
+    known[change.nemesis] = {**own, **options}
     return tuple(known.items())
 
 

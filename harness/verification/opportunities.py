@@ -309,6 +309,15 @@ class Opportunities:
         answered = (rows.t_ret[r] for r in calls if rows.t_inv[r] > after_ns and rows.t_ret[r])
         return min(answered, default=INF)
 
+    def _by_renewals(self, a: int, by_ns: int) -> int:
+        """The latest end of a session that no heartbeat shows: each ok renewal was heard of, and
+        its response says how long the session lasts from then on."""
+        rows, until = self.rows, -1
+        for r in (each for each in self.run.following(a) if self.rows.f[each] == RENEW):
+            if rows.status[r] == OK and 0 < rows.t_ret[r] < by_ns and rows.res[r] > 0:
+                until = max(until, rows.t_inv[r] + self.run.shortest(rows.res[r]))
+        return int(until - self.run.promises["slip_ns"]) if until > 0 else -1
+
     def promised(self, a: int, by_ns: int) -> int:
         """The end of a hold as the responses before a time promise it, -1 for no promise."""
         run, rows = self.run, self.rows
@@ -317,6 +326,8 @@ class Opportunities:
             return INF
         if run.bound == "session":
             beats = run.of(BEAT, "process").get(rows.process[a], ())
+            if not beats:
+                return self._by_renewals(a, by_ns)
             known = [r for r in beats if rows.status[r] == OK and rows.t_ret[r] < by_ns]
             if not known:
                 return -1

@@ -206,7 +206,19 @@ class Counts:
                 turns.append(known - sum(g.inv <= self.since(a) for g in others))
             long += max(turns) > most
         counts = {"waits with another behind": len(behind), "of them long enough to starve": long}
-        return counts, not behind or long > 0
+        return counts, not self.queued_behind() or long > 0
+
+    def queued_behind(self) -> bool:
+        """Whether a client waited behind another, granted or not."""
+        waited = [a for a in self.every if a.f != Op.PROBE and self.since(a) < INF]
+        lines = [set(line.tolist()) for line in table(self.case).by_lock().values()]
+        return any(
+            a.process != b.process and a.mode == b.mode and self.since(b) < a.inv < b.ret
+            for line in lines
+            for a in waited
+            for b in waited
+            if a.n in line and b.n in line
+        )
 
     def subtrees(self) -> tuple[dict[str, int], bool]:
         if not paths(self.case):

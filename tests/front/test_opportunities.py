@@ -144,6 +144,20 @@ def test_a_planted_bug_is_seen_at_opportunities_of_its_row_and_nowhere_else(row:
     assert not elsewhere
 
 
+@pytest.mark.parametrize("faults", ["", "--nemesis kill", "--nemesis pause:target=holder"])
+def test_a_queue_that_starves_never_holds_and_the_command_finds_it(faults: str) -> None:
+    """By default its waits end before anybody behind them is granted the lock."""
+    for seed in (300, 302):
+        words = f"--workload renewal --time 20s --set mutant=last-come-first --seed {seed} {faults}"
+        judged = simulated("--system", "reference", *shlex.split(words))
+        again = simulated(*shlex.split(judged.remedy)[2:])
+        first, second = (
+            next(row.verdict for row in run.verdicts if row.property == "starvation-freedom")
+            for run in (judged, again)
+        )
+        assert (first, second) == ("UNKNOWN", "VIOLATED")
+
+
 @pytest.mark.parametrize("kind", ["partition", "clock"])
 def test_default_faults_of_a_correct_service_mostly_have_opportunities(kind: str) -> None:
     verdicts = []
@@ -222,6 +236,49 @@ def test_lengths_straddle_the_lease_and_fit_the_run() -> None:
     given = {"lease": "2s", "for": "700ms"}
     fixed = slots("kill", random.Random(1), given, 30 * SECOND, straddles=True)
     assert {for_ns for _, for_ns in fixed} == {700 * MILLISECOND}
+
+
+@pytest.mark.parametrize("kind", ["kill", "partition", "pause", "clock", "power"])
+def test_a_run_shorter_than_a_fault_has_one_of_a_third_of_the_run(kind: str) -> None:
+    """It was drawn for nothing before: no fault of three seconds fits into two."""
+    judged = simulated(*shlex.split(f"--system reference --nemesis {kind} --time 2s --seed 1"))
+    assert [fault.do for fault in judged.faults] == [kind]
+
+
+UNDRAWN = "no {0} took effect: 0 of 0"
+"""The reason of a run into which not even one of the faults fits that were asked for."""
+
+
+@pytest.mark.parametrize("nemesis", ["kill:for=3s", "partition:for=3s", "clock:for=3s"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_command_of_a_run_without_any_fault_brings_it(nemesis: str, seed: int) -> None:
+    kind = nemesis.split(":")[0]
+    words = f"--system reference --nemesis {nemesis} --time 2s --seed {seed}"
+    judged = simulated(*shlex.split(words))
+    rows = [one for one in judged.verdicts if one.promised]
+    assert not judged.faults and judged.exit_code == 3
+    assert all(UNDRAWN.format(kind) in one.under[kind].reason for one in rows if one.under)
+    again = simulated(*shlex.split(judged.remedy)[2:])
+    assert {fault.do for fault in again.faults} >= {kind} and again.exit_code == 0
+
+
+def test_a_command_keeps_the_target_of_the_plan_and_drops_the_time_of_one_fault() -> None:
+    words = "--system reference --nemesis kill:for=3s,target=follower --time 2s --seed 1"
+    assert "target=follower" in simulated(*shlex.split(words)).remedy
+    plan = Plan(system="redis", lease_ns=SECOND, nemeses=(("kill", {"at": "1s", "for": "1s"}),))
+    often = PlanChange(nemesis="kill", every_leases=2.5)
+    assert "--nemesis kill:for=1s,every=2500ms" in run_command(changed(plan, [often]))
+
+
+@pytest.mark.parametrize("system", ["redlock", "reference"])
+def test_owners_whom_no_token_orders_wait_for_less_than_a_hold(system: str) -> None:
+    """Who was granted a lock of Redlock after whom is certain only if it asked for it later."""
+    for seed in (2, 3):
+        words = f"--system {system} --time 4s --nemesis pause:target=holder --seed {seed}"
+        judged = simulated(*shlex.split(words))
+        wait = "wait_ms=500" if system == "redlock" else "wait_ms=60000"
+        assert judged.exit_code == 3 and wait in shlex.split(judged.remedy)
+        assert simulated(*shlex.split(judged.remedy)[2:]).exit_code == 0
 
 
 def test_owners_are_silent_only_where_faults_are_asked_for() -> None:

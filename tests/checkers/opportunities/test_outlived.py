@@ -107,6 +107,13 @@ def test_locks_that_only_a_release_frees_and_sessions() -> None:
     assert seen(beats + "1a?@5 1a-@6", promises=session).count == 1
     assert seen(beats + "1a?@12 1a-@13", promises=session).count == 0
     assert seen(BEFORE + "1a?@5 1a-@6", promises=session).count == 0
+    # Of a session that a library keeps alive, an ok renewal says how long it lasts: 10 s from 2 s.
+    renewed = BEFORE + "0n?@2 0n+/10@2.1 "
+    assert seen(renewed + "1a?@5 1a-@6", promises=session).count == 1
+    assert seen(renewed + "1a?@12.5 1a-@13", promises=session).count == 0
+    assert seen(renewed.replace("0n+/10", "0n~") + "1a?@5 1a-@6", promises=session).count == 0
+    # Where a heartbeat is recorded, the heartbeats say it.
+    assert seen("0h?@0 0h+/1@0.2 " + renewed + "1a?@5 1a-@6", promises=session).count == 0
 
 
 def test_who_was_struck() -> None:

@@ -13,11 +13,14 @@ from holdfast.checkers.holds.waits import waits
 from holdfast.checkers.opportunities.near_faults import Places
 from holdfast.checkers.opportunities.overtaking import (
     behind_waiters,
+    has_queues,
     patient_waits,
+    queued_behind,
     requeued,
     waits_beyond_queues,
 )
 from holdfast.checkers.opportunities.strokes import of_lost_leaders
+from holdfast.checkers.properties import starvation_freedom
 from holdfast.harness.core.case import Case, Window
 from tests.checkers.faults import window
 from tests.checkers.shorthand import case
@@ -49,6 +52,30 @@ def of(text: str, *windows: Window, **changes: Any) -> Case:
 )
 def test_what_counts(find: Callable[[Case], Places], text: str, counts: int) -> None:
     assert len(find(of(text)).t_ns) == counts
+
+
+GAVE_UP = "0a?@0 0a+1@1 1a?@2 1Q@3 2a?@4 2Q@5 1a-@6 2a-@7 "
+"""The queue of clients who gave up: nobody who waited was granted the lock."""
+
+
+@pytest.mark.parametrize(
+    ("text", "behind"),
+    [
+        (SERVED, 1),
+        (GAVE_UP, 1),
+        (GAVE_UP.replace("2a?@4 2Q@5", "2a?@4"), 0),  # the second one was never told to wait
+        (GAVE_UP.replace("1Q@3 2a?@4", "2a?@3 1Q@4"), 0),  # nor did the first one when it asked
+        (SERVED.replace("2a?", "2a?:x").replace("2a+", "2a+:x"), 0),  # another lock
+    ],
+)
+def test_clients_queue_whether_or_not_they_are_granted_the_lock(text: str, behind: int) -> None:
+    given = of(text)
+    assert queued_behind(given) == behind and has_queues(given) == bool(behind)
+
+
+def test_a_queue_in_which_all_gave_up_says_nothing_about_starvation() -> None:
+    verdict = starvation_freedom.check(of(GAVE_UP))
+    assert "no wait with another behind it was granted: 0 of 1" in verdict.reason
 
 
 def test_a_wait_that_allows_a_turn_of_everybody_and_one_more_shows_starvation() -> None:
