@@ -12,10 +12,12 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from types import FrameType
 
 import pytest
 
 from holdfast.checkers.facts import legal_orders
+from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.properties import no_lost_update, no_stale_write
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import SECOND
@@ -106,9 +108,13 @@ def test_an_order_with_a_violation_at_its_end_costs_as_much_per_grant_however_ma
         end = f"3a?@{grants} 3a+{grants}@{grants}.2 4a?@{grants}.3 4a+{grants + 1}@{grants}.4"
         texts.append(f"{end} 3r?@{grants}.5 3r+@{grants}.6")
         judged = case(" ".join(texts), promises={"tokens": "ordered"})
-        legal_orders.table(judged)
+        table(judged)
         made = Counter[str]()
-        sys.setprofile(lambda frame, event, arg, made=made: made.update([event]))
+
+        def counted(frame: FrameType, event: str, arg: object, made: Counter[str] = made) -> None:
+            made[event] += 1
+
+        sys.setprofile(counted)
         try:
             order = legal_orders.of_tokens(judged)
         finally:
