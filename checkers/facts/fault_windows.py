@@ -45,7 +45,8 @@ def _kind(case: Case, kind: str, work: _Work) -> Met:
     counts = {f"{kind} windows": len(met), f"{kind} windows without effect": 0}
     counts[f"{kind} windows without effect"] = len(windows) - len(effective)
     if not effective:
-        unmet = {"effect": f"no {kind} took effect: 0 of {len(windows)}"}
+        none = f"no {kind} took effect: 0 of {len(windows)}" if windows else f"no {kind} took place"
+        unmet = {"effect": none}
         return Met(counts=counts, unmet=unmet)
     if not met:
         unmet = {"target": f"no {kind} of the holder found it holding: 0 of {len(effective)}"}
@@ -100,19 +101,23 @@ def _work(case: Case) -> _Work:
     return work
 
 
+def _windows(n: int) -> str:
+    return f"{n} window" if n == 1 else f"{n} windows"
+
+
 def _unmet(
     kind: str, met: Sequence[Window], open_to_grants: Sequence[Window], work: _Work
 ) -> dict[str, str]:
     missing = {}
     n = len(met)
     if not any(work.asked_in(window) for window in met):
-        missing["asked"] = f"no acquire was in flight during a {kind}: 0 in {n} windows"
+        missing["asked"] = f"no acquire was in flight during a {kind}: 0 in {_windows(n)}"
     if not any(work.held_at(w.from_ns) or work.held_at(w.to_ns) for w in met):
-        missing["edge"] = f"no hold was open when a {kind} began or ended: 0 of {n} windows"
+        missing["edge"] = f"no hold was open when a {kind} began or ended: 0 of {_windows(n)}"
     if open_to_grants and not any(work.grants_in(w.from_ns, w.to_ns) for w in open_to_grants):
         missing["grant"] = (
             f"no grant during a {kind}, although a majority of the servers was unaffected:"
-            f" 0 in {len(open_to_grants)} windows"
+            f" 0 in {_windows(len(open_to_grants))}"
         )
     last_heal_ns = max(window.to_ns for window in met)
     if not work.grants_in(last_heal_ns + 1, INF - 1):

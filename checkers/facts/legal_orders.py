@@ -240,17 +240,39 @@ def _walks(case: Case, entries: Indices, far: Ints) -> bool:
     """Whether an order is legal, one by one: readers share, an owner may re-enter, and in a
     hierarchy only locks on one ancestor chain exclude each other."""
     attempts, trees = table(case), paths(case)
-    latest: dict[int, dict[tuple[bool, int], int]] = {}
+    latest: dict[int, tuple[Ends, Ends]] = {}
     for n in entries.tolist():
         alone, owner = bool(attempts.mode[n] == Mode.EXCLUSIVE), int(attempts.owner[n])
         key, begin = int(attempts.key[n]), int(attempts.inv[n])
-        for other, ends in latest.items():
+        for other, (shared, exclusive) in latest.items():
             if other == key or on_line(trees[other], trees[key]):
-                for (exclusive, who), end in ends.items():
-                    if who != owner and (alone or exclusive):
-                        begin = max(begin, end)
+                begin = max(begin, exclusive.of_others(owner))
+                if alone:
+                    begin = max(begin, shared.of_others(owner))
         if begin > attempts.known[n]:
             return False
-        mine = latest.setdefault(key, {})
-        mine[alone, owner] = max(mine.get((alone, owner), 0), begin, int(far[n]))
+        mine = latest.setdefault(key, (Ends(), Ends()))
+        mine[alone].add(owner, max(begin, int(far[n])))
     return True
+
+
+class Ends:
+    """The latest end of the holds of all owners but one, whichever it is: that of the owner with
+    the latest, and the latest of all others."""
+
+    def __init__(self) -> None:
+        self._owner = -1
+        self._latest = self._next = 0
+
+    def of_others(self, owner: int) -> int:
+        """The latest end of a hold of another owner, 0 if there is none."""
+        return self._next if owner == self._owner else self._latest
+
+    def add(self, owner: int, end: int) -> None:
+        """Adds a hold."""
+        if owner == self._owner:
+            self._latest = max(self._latest, end)
+        elif end > self._latest:
+            self._owner, self._latest, self._next = owner, end, self._latest
+        else:
+            self._next = max(self._next, end)

@@ -28,6 +28,8 @@ FILTERS = ("system", "workload", "nemesis", "property", "verdict")
 """Filters of the list; each is the name of a form field."""
 SEARCH = ("q", "seed")
 """Fields of the list with text: words that a run has all of, and its seed."""
+MOST_VIEWS = 100
+"""Maps of which a page shows one: of each property, those of a user's checkers too."""
 PER_PAGE = 100
 ATTEMPTS_SHOWN = 200
 MAP_SYSTEMS = 8
@@ -86,6 +88,12 @@ def runs(
 def heat(entries: Sequence[Entry], simulated: Collection[str] = ()) -> str:
     """The heat map of all judged runs."""
     return render("map.html", _map(entries, simulated, len(entries)))
+
+
+def one_map_at_a_time() -> str:
+    """Rules that show the map of the chosen property alone: as many as there may be properties."""
+    hidden = (f"main:has(#view-{n}:not(:checked)) .view-{n}" for n in range(1, MOST_VIEWS + 1))
+    return f"{', '.join(hidden)} {{ display: none; }}"
 
 
 NO_MAP: dict[str, object] = {"views": [], "map_more": 0}
@@ -201,7 +209,7 @@ def compare(left: Entry, right: Entry) -> str:
     assert left.result is not None
     assert right.result is not None
     a, b = left.result, right.result
-    facts = ("system", "backend", "workload", "nemesis", "seed", "verdict", "exit_code", "command")
+    facts = ("system", "backend", "workload", "nemesis", "seed", "exit_code", "command")
     properties = list(dict.fromkeys([*a.properties, *b.properties]))
     measures = [name for name in MEASURES if name in a.measures or name in b.measures]
     return render(
@@ -292,4 +300,7 @@ def _ours(entry: Entry) -> bool:
 
 
 def _ratio(a: float | None, b: float | None) -> str:
-    return f"{b / a:.2f} times" if a and b is not None else NONE
+    """ "3.2 times" the left value; "1/690" where the right one is a small part of it."""
+    if not a or b is None:
+        return NONE
+    return f"{b / a:.2f} times" if b / a >= 0.01 or not b else f"1/{a / b:,.0f}"

@@ -8,7 +8,7 @@ from itertools import combinations, pairwise
 
 from holdfast.harness.verdicts.judged import Event, Judged, ObservedFault, Shown
 from holdfast.reports.pictures.svg import Scale, by_order, linear
-from holdfast.reports.text.formatting import plain, span
+from holdfast.reports.text.formatting import NS, plain, span
 
 RESOURCE = "resource"
 OVERLAPS = {"double-grant", "broken-lease", "double-holder", "dead-grant", "stale-belief"}
@@ -20,7 +20,7 @@ on, it is only a belief of its client."""
 
 CLOSEST, NARROWEST = 0.012, 0.03
 MOST_FAULTS = 4
-ALONE_NS, FINE_NS = 200_000_000, 20_000_000
+ALONE_NS = 200_000_000
 """Time drawn around a single instant."""
 
 
@@ -105,8 +105,16 @@ def scene(finding: Shown, run: Judged, leases: Leases = NO_LEASES) -> Scene:
         scale=scale,
         in_order=in_order,
         guilty=-1 if clashes else _guilty(marks, finding.t_ns, high - low),
-        digits=6 if in_order or 0 < high - low < FINE_NS else 3,
+        digits=_digits({run.at(t_ns) for t_ns in times}),
     )
+
+
+def _digits(times: set[float]) -> int:
+    """The fewest decimals of seconds, three at least, at which no two times look the same."""
+    for digits in (3, 4, 5):
+        if len({round(t_ns / NS, digits) for t_ns in times}) == len(times):
+            return digits
+    return 6
 
 
 def told(event: Event) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from holdfast.harness.core.verdict import Verdict
@@ -35,13 +36,20 @@ def facts(run: Judged, *, simulated: bool) -> list[tuple[str, str]]:
 
 
 def faults(run: Judged) -> str:
-    """ "3 pause, 3 took effect"."""
+    """ "3 (pause), all took effect"."""
     if not run.faults:
         return "none"
     kinds = Counter(fault.do for fault in run.faults)
     effective = sum(fault.effective for fault in run.faults)
-    names = listed(f"{n:,} {plain(do, 40)}" for do, n in kinds.items())
-    return f"{names}; {effective:,} took effect"
+    some = {0: "none", len(run.faults): "all"}.get(effective, f"{effective:,}")
+    return f"{len(run.faults):,} ({kinds_named(kinds)}), {some} took effect"
+
+
+def kinds_named(kinds: Mapping[str, int]) -> str:
+    """ "pause" of one kind, else "1 kill and 2 pause"."""
+    if len(kinds) == 1:
+        return plain(next(iter(kinds)), 40)
+    return listed(f"{n:,} {plain(do, 40)}" for do, n in kinds.items())
 
 
 def tiles(run: Judged) -> list[Tile]:

@@ -71,6 +71,7 @@ ADVICE: tuple[tuple[tuple[str, ...], str], ...] = (
             "no hold was open when",
             "no grant during",
             "no grant after the last",
+            "took place",
         ),
         MORE_FAULTS,
     ),

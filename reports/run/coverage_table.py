@@ -125,6 +125,17 @@ def kinds(run: Judged) -> list[str]:
     return list(dict.fromkeys(k for one in run.verdicts for k, at in one.under.items() if at.asked))
 
 
+def absent(run: Judged) -> dict[str, str]:
+    """The planned kinds of which no fault took effect, with what to say of that."""
+    drawn = {fault.do for fault in run.faults}
+    effective = {fault.do for fault in run.faults if fault.effective}
+    return {
+        kind: "without effect" if kind in drawn else "none took place"
+        for kind in kinds(run)
+        if kind not in effective
+    }
+
+
 def asked(run: Judged) -> list[Asked]:
     """The properties with a cell per planned kind of fault; one cell for a run without. Those with
     equal cells share a row: what a run leaves open it leaves open for several."""

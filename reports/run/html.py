@@ -89,6 +89,7 @@ def _at_a_glance(run: Judged) -> dict[str, object]:
             "tried": coverage_table.tried(run),
             "asked": coverage_table.asked(run),
             "kinds": coverage_table.kinds(run),
+            "absent": coverage_table.absent(run),
             "questions": coverage_table.questions(run),
             "open": coverage_table.open_questions(run),
         },

@@ -10,6 +10,7 @@ from holdfast.harness.core.clock import MILLISECOND
 from holdfast.harness.core.verdict import PROPERTIES, Verdict, worst
 from holdfast.harness.verdicts.judged import Cause, Judged, Judgement, Outcome
 from holdfast.harness.verdicts.left_unknown import of_run
+from holdfast.reports.run.at_a_glance import kinds_named
 from holdfast.reports.run.coverage_advice import advices
 from holdfast.reports.run.finding_kinds import kind
 from holdfast.reports.text.formatting import count, listed, plain, seconds, span, stopped
@@ -213,7 +214,8 @@ class Entry:
 
     title    name of the kind of finding that began it
     sentence the fault, the calls and what followed, of its first occurrence
-    often    how often it occurred, after which faults; extent: with what followed from it
+    often    how often it occurred, after which faults
+    extent   the same with its findings by property; findings: those alone
     means    what such a finding is; remedy: what to do
     """
 
@@ -222,6 +224,7 @@ class Entry:
     sentence: str
     often: str
     extent: str
+    findings: str
     means: str
     remedy: str
 
@@ -248,21 +251,36 @@ def _entry(run: Judged, cause: Cause) -> Entry:
         sentence=stopped(cause.sentence, 1200),
         often=_often(run, cause),
         extent=_extent(run, cause),
+        findings=_findings(cause),
         means=words.means,
         remedy=cause.advice or words.remedy,
     )
 
 
 def _extent(run: Judged, cause: Cause) -> str:
-    """ "9 times, after 3 of 3 pauses; findings: 9 no stale write, 9 no expired write"."""
-    counts = (f"{len(places):,} {names([prop])}" for prop, places in cause.findings.items())
-    return f"{_often(run, cause)}; findings: {', '.join(counts)}"
+    """ "9 times, after 3 of 3 pause faults; 18 findings: 9 no stale write, 9 no expired write"."""
+    return f"{_times(cause)}, {_after(run, cause)}; {_findings(cause)}"
+
+
+def _findings(cause: Cause) -> str:
+    """ "18 findings: 9 no stale write, 9 no expired write"."""
+    of = [(len(places), names([prop])) for prop, places in cause.findings.items()]
+    total = count(sum(n for n, _ in of), "finding")
+    if len(of) == 1:
+        return f"{total} of {of[0][1]}"
+    return f"{total}: {', '.join(f'{n:,} {prop}' for n, prop in of)}"
 
 
 def _often(run: Judged, cause: Cause) -> str:
-    """ "9 times, after 3 of 3 pauses"."""
-    times = "once" if cause.times == 1 else f"{cause.times:,} times"
-    return f"{times}, {_after(run, cause)}"
+    """ "9 times (18 findings), after 3 of 3 pause faults": what the page and its tables show."""
+    findings = sum(len(places) for places in cause.findings.values())
+    more = f" ({count(findings, 'finding')})" if findings != cause.times else ""
+    return f"{_times(cause)}{more}, {_after(run, cause)}"
+
+
+def _times(cause: Cause) -> str:
+    """ "once", "9 times"."""
+    return "once" if cause.times == 1 else f"{cause.times:,} times"
 
 
 def _after(run: Judged, cause: Cause) -> str:
@@ -274,7 +292,7 @@ def _after(run: Judged, cause: Cause) -> str:
     for do in cause.under:
         effective = [fault for fault in run.faults if fault.do == do and fault.effective]
         struck = sum(fault.id in ids for fault in effective)
-        kinds.append(f"{struck} of {count(len(effective), plain(do, 40))}")
+        kinds.append(f"{struck} of {count(len(effective), f'{plain(do, 40)} fault')}")
     alone = f", {count(cause.without, 'time')} without a fault" if cause.without else ""
     return f"after {' or '.join(kinds)}{alone}"
 
@@ -283,10 +301,9 @@ def bound(run: Judged) -> str:
     """The scope of the verdict: duration, seed, grants, faults that took effect."""
     effective = [fault for fault in run.faults if fault.effective]
     kinds = Counter(fault.do for fault in effective)
-    did = listed(f"{n} {plain(do, 40)}" for do, n in kinds.items())
-    faults = (
-        f"{count(len(effective), 'effective fault')} ({did})" if effective else "no effective fault"
-    )
+    faults = "no effective fault"
+    if effective:
+        faults = f"{count(len(effective), 'effective fault')} ({kinds_named(kinds)})"
     missed = len(run.faults) - len(effective)
     if missed:
         faults += f", {count(missed, 'fault')} without effect"

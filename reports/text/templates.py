@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from types import CodeType
 
@@ -13,6 +14,7 @@ from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.verdicts.judged import Judgement
 from holdfast.reports.text import formatting
 
+OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]*")
 TEMPLATES = Path(__file__).parents[1] / "templates"
 
 
@@ -65,13 +67,38 @@ def _say(text: object, limit: int = formatting.DISPLAY_LIMIT) -> Markup:
 
 
 def _words(text: object, limit: int = formatting.DISPLAY_LIMIT) -> Markup:
-    """A command: each word apart, so that a line does not end within one, after "--"."""
+    """A command: each word apart, so that a line does not end within one, after "--"; a long one is
+    broken after a comma."""
     words = formatting.plain(text, limit).split(" ")
-    return Markup(" ").join(Markup('<span class="arg">{}</span>').format(word) for word in words)
+    return Markup(" ").join(
+        Markup('<span class="arg">{}</span>').format(_broken_after(",", word)) for word in words
+    )
+
+
+def _broken_after(signs: str, text: str) -> Markup:
+    """Text that may be broken after some characters."""
+    return Markup("<wbr>").join(re.split(f"(?<=[{signs}])", text))
+
+
+def _name(text: object, limit: int = formatting.DISPLAY_LIMIT) -> Markup:
+    """The name of a system, which is rather broken between its parts than within one."""
+    parts = _broken_after(":@/", formatting.plain(text, limit))
+    return Markup("<bdi>") + parts + Markup("</bdi>")
+
+
+def _options(text: object, limit: int = formatting.DISPLAY_LIMIT) -> Markup:
+    """A sentence that names options: no line ends within one, after "--"."""
+    plain = formatting.plain(text, limit)
+    pieces = zip(OPTION.split(plain), [*OPTION.findall(plain), ""], strict=True)
+    option = Markup('<span class="option">{}</span>')
+    shown = (escape(before) + (option.format(name) if name else "") for before, name in pieces)
+    return Markup("<bdi>") + Markup("").join(shown) + Markup("</bdi>")
 
 
 FILTERS = {
     "words": _words,
+    "name": _name,
+    "options": _options,
     "say": _say,
     "sentence": formatting.sentence,
     "capital": lambda text: str(text)[:1].upper() + str(text)[1:],

@@ -466,7 +466,8 @@ class Counts:
         counts = {f"{do} windows": len(met)}
         counts[f"{do} windows without effect"] = len(windows) - len(took)
         if not met:
-            return counts, [f"no {do} of the holder"] if took else [f"no {do} took effect"]
+            none = f"no {do} took effect" if windows else f"no {do} took place"
+            return counts, [f"no {do} of the holder"] if took else [none]
         reasons = {
             "no acquire": not any(
                 a.inv <= w.to_ns and a.ret >= w.from_ns for a in self.asked for w in met

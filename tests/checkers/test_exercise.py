@@ -98,17 +98,16 @@ def test_a_fault_with_work_inside_around_and_after_it_counts() -> None:
 
 
 NOT_EXERCISED = {
-    "never injected": ((), "no pause took effect: 0 of 0"),
+    "never injected": ((), "no pause took place"),
     "no effect": ((window("pause", "n1", 3, 7, effective=False),), "no pause took effect: 0 of 1"),
-    "another kind": ((window("kill", "n1", 3, 7),), "no pause took effect: 0 of 0"),
+    "another kind": ((window("kill", "n1", 3, 7),), "no pause took place"),
     "idle time": (
         (window("pause", "n1", 10, 12),),
-        "no acquire was in flight during a pause: 0 in 1 windows",
+        "no acquire was in flight during a pause: 0 in 1 window",
     ),
     "no grant": (
         (window("pause", "n1", 8.5, 19.5),),
-        "no grant during a pause, although a majority of the servers was unaffected: 0 in 1"
-        " windows",
+        "no grant during a pause, although a majority of the servers was unaffected: 0 in 1 window",
     ),
     "the end": ((window("pause", "n1", 3, 30),), "no grant after the last pause had healed"),
     "not the holder": (
@@ -136,7 +135,7 @@ def test_a_hold_across_an_edge_is_needed() -> None:
     text = "0a?@0 1t?@0.5 0a+1@1 0r?@2 0r+@3 1t-@6 0a?@6.5 0a+2@7 0r?@7.1 0r+@7.2 0a?@20 0a+3@21"
     judged = case(text, windows=(window("pause", "n1", 4, 8),), kinds=("pause",))
     assert missing(judged, "faults") == [
-        "no hold was open when a pause began or ended: 0 of 1 windows"
+        "no hold was open when a pause began or ended: 0 of 1 window"
     ]
 
 
@@ -199,7 +198,7 @@ def test_in_a_short_fault_a_free_lock_is_to_be_granted_only_to_a_client_that_wai
 
 def test_every_planned_kind_is_to_be_met() -> None:
     judged = under(window("pause", "n1", 3, 7), kinds=("pause", "kill"))
-    assert missing(judged, "faults") == ["no kill took effect: 0 of 0"]
+    assert missing(judged, "faults") == ["no kill took place"]
 
 
 def finding(kind: str) -> Finding:

@@ -300,7 +300,7 @@ IDLE: dict[str, Row] = {
         {"windows": (window("pause", "n1", 3, 7, effective=False),), "kinds": ("pause",)},
         "no pause took effect: 0 of 1",
     ),
-    "a fault that was never drawn": (CONTENDED, {"kinds": ("clock",)}, "no clock took effect"),
+    "a fault that was never drawn": (CONTENDED, {"kinds": ("clock",)}, "no clock took place"),
 }
 """What every property lacks."""
 

@@ -8,13 +8,16 @@ the checker found a violation.
 from __future__ import annotations
 
 import random
+import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from types import FrameType
 
 import pytest
 
 from holdfast.checkers.facts import legal_orders
+from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.properties import no_lost_update, no_stale_write
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import SECOND
@@ -78,3 +81,44 @@ def test_where_something_is_found_no_order_is_accepted(
                 assert found or not refused, (refused, given.history.rows)
             seen[prop, bool(found)] += 1
     assert min(seen.values()) > draws(100) // 20 and len(seen) == 4, seen
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_latest_end_of_all_other_owners_is_known_without_a_look_at_each(seed: int) -> None:
+    chance = random.Random(seed)
+    ends, plain = legal_orders.Ends(), {0: 0}
+    for _ in range(200):
+        owner, end = chance.randrange(1, 6), chance.randrange(100)
+        ends.add(owner, end)
+        plain[owner] = max(plain.get(owner, 0), end)
+        for one in range(1, 7):
+            others = max(value for who, value in plain.items() if who != one)
+            assert ends.of_others(one) == others
+
+
+def test_an_order_with_a_violation_at_its_end_costs_as_much_per_grant_however_many_there_are() -> (
+    None
+):
+    calls = []
+    for grants in (100, 400):
+        texts = [
+            f"{n % 3}a?@{n} {n % 3}a+{n}@{n}.2 {n % 3}r?@{n}.3 {n % 3}r+@{n}.4"
+            for n in range(1, grants)
+        ]
+        end = f"3a?@{grants} 3a+{grants}@{grants}.2 4a?@{grants}.3 4a+{grants + 1}@{grants}.4"
+        texts.append(f"{end} 3r?@{grants}.5 3r+@{grants}.6")
+        judged = case(" ".join(texts), promises={"tokens": "ordered"})
+        table(judged)
+        made = Counter[str]()
+
+        def counted(frame: FrameType, event: str, arg: object, made: Counter[str] = made) -> None:
+            made[event] += 1
+
+        sys.setprofile(counted)
+        try:
+            order = legal_orders.of_tokens(judged)
+        finally:
+            sys.setprofile(None)
+        assert order is None
+        calls.append(made["call"] + made["c_call"])
+    assert calls[1] < 5 * calls[0]

@@ -46,6 +46,15 @@ def test_pages_are_read_compared_and_opened_without_anything_foreign_running(run
         page.wait_for_load_state()
         assert page.locator("h1").inner_text() == "Two runs side by side"
         assert page.evaluate(OVERFLOW) <= 0
+        page.goto(f"{home}map")
+        shown = (
+            "[...document.querySelectorAll('.heat-box')].filter((one) => one.offsetHeight).length"
+        )
+        assert page.locator(".heat-box").count() > 2
+        assert page.evaluate(shown) == 1
+        page.locator(".chips label").last.click()
+        assert page.evaluate(shown) == 1
+        assert page.locator(".heat-box").last.is_visible()
         page.goto(home)
         page.locator("td.id a", has_text="foe").click()
         page.wait_for_url(re.compile("/run.id=foe"), wait_until="load")

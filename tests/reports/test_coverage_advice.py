@@ -19,6 +19,7 @@ from tests.reports.pieces import MANIFEST, PLAN
         ("no acquire waited: 0 of 214", "more clients"),
         ("the resource had no stale request to refuse: 0 of 40", "outlive their lease"),
         ("no pause took effect: 0 of 3", "table of faults"),
+        ("no pause took place", "more occasions"),
         ("no acquire was in flight during a kill: 0 in 2 windows", "more occasions"),
         ("driven at 40% of the planned rate, 4 of 10 acquires: the clients", "--rate"),
         ("this system has no fencing tokens", "choose a system that issues tokens"),

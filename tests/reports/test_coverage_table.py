@@ -67,6 +67,17 @@ def test_a_question_is_a_property_under_a_planned_kind_of_fault() -> None:
     assert text.count(">holdfast</span>") == 2  # the run's own command, and the one that answers
 
 
+def test_a_column_says_that_no_fault_of_its_kind_took_place_or_had_an_effect() -> None:
+    made = run() | {"verdict": "UNKNOWN", "exit_code": 3}
+    assert coverage_table.absent(html.read(made)) == {}
+    made["faults"] = [fault for fault in made["faults"] if fault["do"] == "kill"]
+    assert coverage_table.absent(html.read(made)) == {"pause": "none took place"}
+    made["faults"] = [fault | {"effective": False} for fault in made["faults"]]
+    assert coverage_table.absent(html.read(made))["kill"] == "without effect"
+    page = re.sub("</?bdi>", "", html.render(made, MANIFEST, PLAN))
+    assert "Under pause <small>none took place</small>" in page
+
+
 def test_properties_that_a_run_left_open_alike_share_a_row() -> None:
     made = run()
     made |= {"verdict": "UNKNOWN", "exit_code": 3}

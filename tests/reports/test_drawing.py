@@ -135,6 +135,8 @@ def test_the_axis_says_whether_it_is_time_or_order() -> None:
     start, end = drawn.clashes[0]
     assert drawn.scale(end) - drawn.scale(start) > 0.1
     assert "in order of time" in texts(draw(close, 1, run, "broken"))[-1]
+    # As many decimals as tell its times apart: 9.0005 and 9.001 s.
+    assert drawn.digits == 4
 
 
 def test_a_hold_that_nobody_ended_is_drawn_open() -> None:

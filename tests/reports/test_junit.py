@@ -44,7 +44,7 @@ def test_a_failure_tells_the_story_and_how_to_see_it_again(tmp_path: Path) -> No
     assert len(messages) == 2 and messages[0].startswith("Double grant: ")
     assert all(len((one.text or "").splitlines()) <= 25 for one in found.iter("failure"))
     assert "report: " in (failure.text or "")
-    assert "Extent: once, after 1 of 1 partition; findings: 1 mutual exclusion" in (
+    assert "Extent: once, after 1 of 1 partition fault; 1 finding of mutual exclusion" in (
         failure.text or ""
     )
     assert "again: holdfast run --system majority" in (failure.text or "")

@@ -54,7 +54,7 @@ def test_a_violation_is_told_as_cause_extent_meaning_and_remedy() -> None:
     at = next(i for i, one in enumerate(told) if one.startswith("Cause: "))
     assert "c5 was granted 'db' (token 45) at 18.660 s while c3 still held it" in told[at]
     assert told[at + 1].startswith("Extent: once, after ")
-    assert "findings: 1 mutual exclusion" in told[at + 1]
+    assert "1 finding of mutual exclusion" in told[at + 1]
     assert "its own responses prove" in told[at + 2]
     assert told[at + 3].startswith("What to do: ")
 
@@ -105,7 +105,7 @@ def test_many_findings_of_a_cause_are_one_entry_with_their_number_and_the_first(
     run["verdicts"][1]["findings"] = [*later, first]
     (entry,) = entries(read(run))
     assert entry.extent.startswith("40 times, ")
-    assert "findings: 40 no stale write" in entry.extent
+    assert "40 findings of no stale write" in entry.extent
     assert entry.cause.t_ns == first["t_ns"]
     assert sum(one.startswith("Extent: 40 times") for one in story(run)) == 1
 

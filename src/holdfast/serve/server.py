@@ -329,6 +329,8 @@ def _logs(entry: Entry) -> list[str]:
 
 def _style(shelf: RunIndex, query: Query) -> Reply:
     parts = [(TEMPLATES / name).read_bytes() for name in ("style.css", "many.css", "browse.css")]
+    # No page has rules of its own: its policy allows those of this server only.
+    parts.append(browse.one_map_at_a_time().encode())
     return Reply(kind="text/css; charset=utf-8", body=b"\n".join(parts))
 
 
