@@ -62,11 +62,15 @@ def _anew(case: Case, line: Indices, which: Indices) -> Bools:
     """The same of one lock. line: the entries of all locks that exclude it, `which` among them."""
     every = table(case)
     new = np.ones(len(which), bool)
-    groups = _by_owner(every.process[which], every.token[which])
+    holds = line[every.known[line] < INF]
+    groups = _by_owner(every.process[holds], every.token[holds])
     if groups:
-        holds = line[every.known[line] < INF]
+        place = np.full(len(every), -1)
+        place[which] = np.arange(len(which))
         of_token = _earlier(case, holds, every.token[holds].tolist(), groups)
-        for name, places in groups.items():
+        for name, twice in groups.items():
+            places = place[holds[twice]]
+            places = places[places >= 0]
             new[places] = _alone(of_token.get(name, []), every, which[places])
     doubtful = line[every.unknown[line] & sharing(case)[line]]
     clients = {
