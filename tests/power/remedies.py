@@ -26,16 +26,16 @@ LENGTHS = ("1s", "2s", "4s", "10s", "20s")
 
 def lacks(judged: Judged) -> dict[str, str]:
     """The promised properties that a run left UNKNOWN, or under a kind of fault, and why."""
-    told: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     for row in judged.verdicts:
         if not row.promised or row.verdict is Verdict.VIOLATED:
             continue
         if row.verdict is Verdict.UNKNOWN:
-            told[row.property] = row.reason
+            reasons[row.property] = row.reason
         for kind, under in row.under.items():
             if under.promised and under.verdict is Verdict.UNKNOWN:
-                told.setdefault(f"{row.property} under {kind}", under.reason)
-    return told
+                reasons.setdefault(f"{row.property} under {kind}", under.reason)
+    return reasons
 
 
 def measured(system: str, nemesis: str, seeds: Iterable[int]) -> tuple[str, Counter[str]]:
