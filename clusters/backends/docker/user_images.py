@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 ENTERING = (b"runc", b"/proc/self/exe")
 HEARD_S = 5
 NOT_RUNNING = 409
+BUILDING = threading.Lock()
 
 
 def start(
@@ -70,7 +71,13 @@ def passes(engine: Engine, host: str, test: Sequence[str]) -> bool:
 
 
 def _build(api: docker.APIClient, name: str, build: Build) -> None:
-    """Builds an image, as far as the engine has not built the same before."""
+    """Builds an image, as far as the engine has not built the same before. One build after another:
+    services that start together may share an image, whose second build would leave one more."""
+    with BUILDING:
+        _carry_out(api, name, build)
+
+
+def _carry_out(api: docker.APIClient, name: str, build: Build) -> None:
     steps = api.build(
         path=str(build.folder),
         dockerfile=build.dockerfile,

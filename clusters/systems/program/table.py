@@ -199,12 +199,12 @@ def _beside_compose(table: Mapping[str, Json]) -> list[str]:
     """What is wrong with a table that names a compose file, beside its single keys."""
     named = [key for key in ("server", "image", "data", "env", "nodes", "ready") if key in table]
     wrong = wrong_session(table.get("session_ms"), table.get("bound"))
-    found = [f"session_ms: {wrong}"] if wrong and "session_ms" in table else []
+    mistakes = [f"session_ms: {wrong}"] if wrong and "session_ms" in table else []
     if "start" in table:
-        found.append("start: depends_on of the services says who starts first")
+        mistakes.append("start: depends_on of the services says who starts first")
     if named:
-        found.append(f"{', '.join(named)}: the compose file describes the servers")
-    return found
+        mistakes.append(f"{', '.join(named)}: the compose file describes the servers")
+    return mistakes
 
 
 def has_servers(table: Mapping[str, Json]) -> bool:
