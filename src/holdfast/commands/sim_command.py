@@ -128,13 +128,12 @@ def command(
     get a workload that runs changed lines; a fifth are sampled as usual.
     """
     _check(system, mutant, workload, since)
+    way, given = Way(draw), {"mutant": mutant} if mutant else {}
     system = system or (MUTANTS[mutant].system if mutant else "reference")
-    given, way = {"mutant": mutant} if mutant else {}, Way(draw)
     over_s = time.monotonic() + budget / SECOND if budget else float("inf")
-    weights = None if since is None else _weights(since, system, given)
-    tally = Tally()
+    weights, tally = None if since is None else _weights(since, system, given), Tally()
     click.echo(f"{system} in the simulator, from seed {first_seed}", err=True)
-    found = explore(
+    searched = explore(
         _numbers(first_seed, seeds, budget),
         system,
         given,
@@ -142,19 +141,18 @@ def command(
         lambda: time.monotonic() >= over_s or bool(tally.found),
         workload or "",
         twice_every,
-        # A departure cannot be shrunk: it does not show in the history by which shrinking goes.
         validated=not (no_trace or shrink),
         weights=weights,
         way=way,
     )
-    next_seed = _collect(found, tally, first_seed, _progress(system, seeds, budget))
+    next_seed = _collect(searched, tally, first_seed, _progress(system, seeds, budget))
     small = _shrink(tally, system, given, way) if shrink and next_seed is None else None
+    again = _again(system, mutant, way)
     if as_json:
-        shrunk = {"shrunk": shrinker.table(*small)} if small else {}
-        click.echo(json.dumps({**_table(tally, system, first_seed, mutant), **shrunk}))
+        _print_table(_table(tally, system, first_seed, mutant), small)
     else:
-        _show_all(tally, mutant, _again(system, mutant, way), small)
-    _say_where(next_seed, tally, _again(system, mutant, way))
+        _show_all(tally, mutant, again, small)
+    _say_where(next_seed, tally, again)
     interrupted = small is not None and small[0].ended == shrinker.INTERRUPTED
     return 130 if interrupted else _exit_code(tally, mutant)
 
@@ -239,7 +237,8 @@ def _exit_code(tally: Tally, mutant: str | None) -> int:
 def _shrink(
     tally: Tally, system: str, given: Mapping[str, str], way: Way
 ) -> tuple[shrinker.Shrunk, Path] | None:
-    """Shrink the first violation and write its plan file; None without a violation."""
+    """Shrink the first violation and write its plan file; None without a violation. A departure is
+    none: it does not show in the history by which shrinking goes."""
     seed = next(iter([*tally.found, *tally.alarms, *tally.problems]), None)
     if seed is None:
         return None
@@ -271,6 +270,10 @@ def _check(system: str | None, mutant: str | None, workload: str | None, since: 
     known = prepare.KNOWN.workloads
     if workload is not None and workload not in known and not FILE.fullmatch(workload):
         raise UsageError(suggest(workload, known, "workload"))
+
+
+def _print_table(table: dict[str, Json], small: tuple[shrinker.Shrunk, Path] | None) -> None:
+    click.echo(json.dumps({**table, **({"shrunk": shrinker.table(*small)} if small else {})}))
 
 
 def _show_all(
