@@ -69,10 +69,10 @@ USUAL_SEEDS = 100
 @click.option(
     "--draw",
     type=click.Choice([way.value for way in Way]),
-    default=Way.OPPORTUNITIES.value,
+    default=Way.PLAIN.value,
     show_default=True,
-    help="How seeds are drawn: for what a defect needs to show (faults shorter than the lease,"
-    " silent owners, workloads in turns), or each by itself.",
+    help="How seeds are drawn: each by itself, or for what a defect needs to show (faults shorter"
+    " than the lease, silent owners, workloads in turns).",
 )
 @click.option(
     "--since",
@@ -339,8 +339,8 @@ def _show_search(tally: Tally, mutant: str) -> None:
 def _again(system: str, mutant: str | None, way: Way) -> str:
     """The command that searches the same way, without its workload and seed."""
     words = ["--mutant" if mutant else "--system", mutant or system]
-    plain = ["--draw", way] if way is not Way.OPPORTUNITIES else []
-    return shlex.join(["holdfast", "sim", *words, *plain])
+    drawn = ["--draw", way] if way is not Way.PLAIN else []
+    return shlex.join(["holdfast", "sim", *words, *drawn])
 
 
 def _show_departures(tally: Tally, again: str) -> None:

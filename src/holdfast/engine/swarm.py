@@ -73,7 +73,7 @@ GOLDEN = 0x9E3779B97F4A7C15
 """2^64 over the golden ratio."""
 LAZY_WORKLOADS = ("critical-section", "renewal")
 MORE_OF = {"hierarchy": 8, "semaphore": 8, "reentrant": 8, "queries": 8}
-"""Workloads that find more than their share in PLAIN: the only ones that show some bugs."""
+"""Weights of workloads that are the only ones to show some bugs, and seldom in PLAIN."""
 SHORT_OF_LEASE = (0.05, 0.6)
 """A fault that ends while the lease lasts shows what it made a server forget of the holder."""
 LAZY = {"lazy_pct": "25"}
@@ -82,15 +82,14 @@ LAZY = {"lazy_pct": "25"}
 class Way(StrEnum):
     """How seeds are drawn.
 
+    PLAIN           each by itself
     OPPORTUNITIES   for what a defect needs to show: PLAIN with workloads in a low-discrepancy
                     order, some faults much shorter than the lease, none longer than a third of the
                     run, and owners that are silent for most of their lease
-    PLAIN           each by itself
     """
 
-    OPPORTUNITIES = "opportunities"
     PLAIN = "plain"
-
+    OPPORTUNITIES = "opportunities"
 
 def draw(
     seed: int,
