@@ -91,6 +91,7 @@ class Way(StrEnum):
     PLAIN = "plain"
     OPPORTUNITIES = "opportunities"
 
+
 def draw(
     seed: int,
     system: str,
