@@ -27,7 +27,7 @@ WORDS = {
 KEY = {
     BROKEN: "a promise was broken",
     LIMIT: "violated, never promised",
-    UNKNOWN: "not exercised: could not have failed",
+    UNKNOWN: "not tested: no pass",
     HELD_SO_FAR: "0 violations so far, in too few runs",
     HOLDS: "0 violations in 299 simulated runs or more, 30 real ones",
 }
