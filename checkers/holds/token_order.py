@@ -114,8 +114,8 @@ def inverted(case: Case, first: Attempt, second: Attempt) -> bool:
 def disputed(larger: Attempt, smaller: Attempt) -> str:
     """What two grants contradict, as a clause."""
     return (
-        f"the hold of token {smaller.token} lasted beyond the grant of token {larger.token},"
-        " which its times would allow to come first"
+        f"token {smaller.token} was still held after token {larger.token} was granted, and which"
+        " of the two was granted first is not certain"
     )
 
 

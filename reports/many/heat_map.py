@@ -167,7 +167,7 @@ def _words(
     prop, square = next(iter(telling.items()))
     held = sum(one.state in (HELD, OPEN) for one in squares.values())
     if state in (BROKEN, LIMIT):
-        more = f" +{len(telling) - 1}" if len(telling) > 1 else ""
+        more = f" and {len(telling) - 1} more" if len(telling) > 1 else ""
         return ("" if alone else plain(prop.replace("-", " "), 40) + more), _times(square)
     if state == UNKNOWN:
         of = "" if alone else f"{len(telling)} of {len(squares)}"

@@ -49,7 +49,7 @@ def test_a_cell_is_as_bad_as_its_worst_property() -> None:
         "UNKNOWN  (not exercised)",
     ]
     assert cell(several("pause", token_order="+")).word == "OPEN"
-    assert cell(several("pause", token_order="x", ownership="x")).says == "token order +1"
+    assert cell(several("pause", token_order="x", ownership="x")).says == "token order and 1 more"
     enough = cell(*[several("pause", token_order="+")] * 299)
     assert (enough.word, enough.note) == ("HOLDS", "rate below 1%")
 
