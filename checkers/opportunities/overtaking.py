@@ -22,7 +22,6 @@ from holdfast.checkers.holds.overlaps import granted, slack
 from holdfast.checkers.holds.reentry import anew
 from holdfast.checkers.holds.token_order import ordered
 from holdfast.checkers.holds.waits import first_told, waits
-from holdfast.checkers.opportunities.met_spans import spans_met
 from holdfast.checkers.opportunities.near_faults import Places
 from holdfast.checkers.opportunities.outlived import Strokes
 from holdfast.checkers.opportunities.strokes import Stroke, unstaged
@@ -59,16 +58,24 @@ def has_queues(case: Case) -> bool:
 
 
 def queued_behind(case: Case) -> int:
-    """Waits that were called while another client waited for the same lock in the same mode,
-    granted or not: what an unfair queue starves gives up in the end, without a grant."""
+    """Waits that were called, and told to wait, while another client certainly waited for the same
+    lock in the same mode, granted or not: what an unfair queue starves gives up in the end, without
+    a grant."""
     if "queued behind" not in case.memo:
         attempts, since, behind = table(case), first_told(case), 0
+        until = attempts.ret.copy()
+        for known, _ in _queues(case):
+            until[known] = np.minimum(until[known], _until(case, known))
         waited = (attempts.op != Op.PROBE) & (since < INF)
         for entries in attempts.by_lock().values():
             for mode in np.unique(attempts.mode[entries[waited[entries]]]).tolist():
                 mine = entries[waited[entries] & (attempts.mode[entries] == mode)]
-                spans = mine, since[mine], attempts.ret[mine]
-                behind += int(spans_met(attempts, mine, attempts.inv[mine], *spans).sum())
+                # Waits told at 3 5 that end at 9 7: who was told at 8 is behind the first. A
+                # client's own earlier wait ended before its call.
+                mine = mine[np.argsort(since[mine], kind="stable")]
+                latest = np.maximum.accumulate(np.append(-1, until[mine]))
+                told_before = np.searchsorted(since[mine], attempts.inv[mine], "left")
+                behind += int((latest[told_before] > since[mine]).sum())
         case.memo["queued behind"] = behind
     return int(case.memo["queued behind"])
 

@@ -209,16 +209,33 @@ class Counts:
         return counts, not self.queued_behind() or long > 0
 
     def queued_behind(self) -> bool:
-        """Whether a client waited behind another, granted or not."""
+        """Whether a client was told to wait while another certainly waited, granted or not."""
         waited = [a for a in self.every if a.f != Op.PROBE and self.since(a) < INF]
         lines = [set(line.tolist()) for line in table(self.case).by_lock().values()]
         return any(
-            a.process != b.process and a.mode == b.mode and self.since(b) < a.inv < b.ret
+            a.process != b.process
+            and a.mode == b.mode
+            and self.since(b) < a.inv
+            and self.since(a) < self.not_granted_until(b)
             for line in lines
             for a in waited
             for b in waited
             if a.n in line and b.n in line
         )
+
+    def not_granted_until(self, a: Ask) -> int:
+        """When its wait was over at the latest: by its return, or by its token, for it was granted
+        the lock as soon as the holder before let it go."""
+        until, t = a.ret, table(self.case)
+        for key, line in t.by_lock().items() if ordered_tokens(self.case) and a.ok else ():
+            if a.token == -1 or a.n not in line.tolist() or not ordered(self.case, key):
+                continue
+            before = [b for b in (self.every[n] for n in line.tolist()) if b.ok and b.token != -1]
+            before = sorted((b for b in before if b.token < a.token), key=lambda b: b.inv)
+            last = max((b.token for b in before), default=-1)
+            ends = [b.end for b in before if b.token == last]
+            until = min(until, ends[-1] if ends else -1)
+        return until
 
     def subtrees(self) -> tuple[dict[str, int], bool]:
         if not paths(self.case):

@@ -155,6 +155,8 @@ volumes: {kept: }
     )
     assert (image.entrypoint, image.user, image.folder) == (("serve",), "7", "/w")
     assert image.tmpfs == ("/run",) and image.own_rights
+    # Open to the service's user, whoever that is, and to nobody else of this host.
+    assert (data / "kept").stat().st_mode & 0o777 == 0o777 and data.stat().st_mode & 0o777 == 0o700
     assert "n1 is a" in made.promises({}).sheet["evidence"]
     assert BuildOf(folder="image", args={"V": "1"}) == made.services[0].build
 

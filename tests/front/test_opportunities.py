@@ -245,7 +245,7 @@ def test_a_run_shorter_than_a_fault_has_one_of_a_third_of_the_run(kind: str) -> 
     assert [fault.do for fault in judged.faults] == [kind]
 
 
-UNDRAWN = "no {0} took effect: 0 of 0"
+UNDRAWN = "no {0} took place"
 """The reason of a run into which not even one of the faults fits that were asked for."""
 
 

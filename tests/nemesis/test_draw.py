@@ -198,9 +198,13 @@ def test_options_are_obeyed() -> None:
     assert first.params == {"strobe": "50ms", "step": "10s"}
 
 
-def test_a_run_too_short_for_a_period_gets_one_fault_and_a_shorter_one_none() -> None:
-    assert len(draw("kill", {"lease": "2s"}, seconds=4)) == 1
-    assert draw("kill", {"lease": "2s"}, seconds=3) == []
+def test_a_run_too_short_for_a_period_gets_one_fault_that_fits() -> None:
+    for seconds in (4, 3, 1):
+        (fault,) = draw("kill", {"lease": "2s"}, seconds=seconds)
+        assert fault.for_ns <= seconds * SECOND / 3
+    assert draw("kill", {"lease": "2s", "for": "3s"}, seconds=3) == [], (
+        "a length that was asked for"
+    )
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,9 @@ class ComposedSystem(ProgramSystem):
             return Mount(source=source, at=volume.at)
         data = place.run_dir / "data" / node.name / (volume.name or f"volume-{number}")
         data.mkdir(parents=True, exist_ok=True)
-        # The service may have a user of its own, as the owner of a volume of its image has.
+        # The service may have a user of its own, as the owner of a volume of its image has. Other
+        # users of this host do not get through to it.
+        data.parent.chmod(0o700)
         data.chmod(0o777)
         return Mount(source=data, at=volume.at, writable=True)
 
