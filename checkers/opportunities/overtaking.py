@@ -70,8 +70,8 @@ def queued_behind(case: Case) -> int:
         for entries in attempts.by_lock().values():
             for mode in np.unique(attempts.mode[entries[waited[entries]]]).tolist():
                 mine = entries[waited[entries] & (attempts.mode[entries] == mode)]
-                # Waits told at 3 5 that end at 9 7: who was told at 8 is behind the first. A
-                # client's own earlier wait ended before its call.
+                # Waits from 3 and 5 until 9 and 7: a response at 8 is behind the first. A client's
+                # own earlier wait ended before its call.
                 mine = mine[np.argsort(since[mine], kind="stable")]
                 latest = np.maximum.accumulate(np.append(-1, until[mine]))
                 told_before = np.searchsorted(since[mine], attempts.inv[mine], "left")

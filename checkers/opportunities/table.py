@@ -240,7 +240,7 @@ ROWS: Sequence[OpportunityRow] = (
         defect="renews a lost lock by taking it again",
         sentence="an owner had lost its lock to another while a fault kept it away, and its renewal"
         " was answered while the lock was free again",
-        # Its issue 175, mended in 5.3.1. tests/front/test_silent_reacquire.py plants it in a lease.
+        # Its issue 175, fixed in 5.3.1. tests/front/test_silent_reacquire.py plants it in a lease.
         twin="redis --set library=npm:redis-semaphore@5.3.0",
         look=regained,
         change=PlanChange(target="holder", fault_leases=3, every_leases=5, least_leases=20),
