@@ -105,8 +105,8 @@ def test_tokens_alone_convict_nobody_of_two_owners_at_once() -> None:
     verdict = judged(text, promises={"bound": "connection"})
     assert (verdict.verdict, verdict.findings) == (Verdict.UNKNOWN, ())
     assert verdict.reason.startswith(
-        "the tokens of 'db' are out of order, or two held it at once: the hold of token 7 lasted"
-        " beyond the grant of token 8"
+        "the tokens of 'db' are out of order, or two held it at once: token 7 was still"
+        " held after token 8 was granted"
     )
     (finding,) = token_order.check(case(text, promises={"bound": "connection"})).findings
     assert finding.kind == "token-inversion"
