@@ -72,4 +72,4 @@ def test_every_command_of_the_tutorial_does_what_it_says(tmp_path: Path) -> None
     ran = author.run("\n".join(script))
     assert ran.code == 0, ran.said
     assert said[0] in ran.said
-    assert kept(ran.said, "mylock.toml") and "2 pause" in ran.said
+    assert kept(ran.said, "mylock.toml") and "2 effective faults (pause)" in ran.said
