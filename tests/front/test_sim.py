@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -146,3 +150,20 @@ def test_a_service_without_a_bug_violates_nothing_but_what_it_is_known_to(system
         ran = one_seed(seed, system, {})
         known = catalogue.SYSTEMS[system].known
         assert {(prop, kind) for prop, kind, _ in ran.shown} <= {*known}, ran.command
+
+
+def test_the_processes_of_a_killed_search_end_with_it(tmp_path: Path) -> None:
+    words = [sys.executable, "-P", "-m", "holdfast", "sim", "--seeds", "100000", "-j", "2"]
+    with subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.DEVNULL) as search:
+        tasks = Path(f"/proc/{search.pid}/task/{search.pid}/children")
+        eventually(lambda: len(tasks.read_text().split()) >= 2, 30)
+        workers = tasks.read_text().split()
+        search.kill()
+    eventually(lambda: not any(Path(f"/proc/{pid}/cmdline").exists() for pid in workers), 10)
+
+
+def eventually(condition: Callable[[], bool], within_s: float) -> None:
+    deadline = time.monotonic() + within_s
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import multiprocessing
 import os
 import signal
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,6 +14,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from multiprocessing import connection
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from holdfast import catalogue
@@ -403,8 +406,18 @@ class Pool(ProcessPoolExecutor):
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+def _end_with_parent() -> None:
+    """A killed command shuts no pool down, and its processes would wait for work forever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
+
+
 def warm_worker() -> None:
-    """The same in a process of a pool, which ^C ends at once: the command reports it."""
+    """The same in a process of a pool, which ^C ends at once: the command reports it. It ends with
+    the command, however that ends."""
+    threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
     if not inherited_signals.disregarded(signal.SIGINT):
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     inherited_signals.end_here()  # A ^C that came meanwhile ends it here.
