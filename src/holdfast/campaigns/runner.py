@@ -8,12 +8,10 @@ again, a recorded one never.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import gc
 import io
 import os
 import shutil
-import signal
 import tempfile
 import time
 import zipfile
@@ -48,7 +46,6 @@ SEEDS_A_TASK = 8
 RUNS, ATTEMPTS, JOURNAL = "runs", ".attempts", "journal.jsonl"
 PLANNED, PLANNED_SCHEMA = "planned.json", "holdfast-planned/1"
 """Keys of the runs that the campaign's file asks for: its journal has those of older files too."""
-_PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -318,7 +315,7 @@ def executor(scheduler: str, processes: int) -> Iterator[tuple[Executor, int]]:
     # Its queues start a process too, so that the path is safe before the pool is made.
     with seed_search.safe_path(), inherited_signals.passed_on():
         pool = seed_search.Pool(
-            processes, get_context("spawn"), initializer=_begin, initargs=(os.getpid(), given)
+            processes, get_context("spawn"), initializer=_begin, initargs=(given,)
         )
         try:
             yield pool, processes
@@ -326,16 +323,13 @@ def executor(scheduler: str, processes: int) -> Iterator[tuple[Executor, int]]:
             pool.shutdown(cancel_futures=True)
 
 
-def _begin(parent: int, safe_path: str | None) -> None:
-    """Makes a pool process exit with the campaign, even if that is killed.
+def _begin(safe_path: str | None) -> None:
+    """Prepares a pool process, which ends with the campaign however that ends (`warm_worker`).
 
     Its children get the user's own PYTHONSAFEPATH: a user's client may need its folder.
     """
     if safe_path is None:
         os.environ.pop(seed_search.SAFE_PATH, None)
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)
     seed_search.warm_worker()
 
 
