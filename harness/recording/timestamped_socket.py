@@ -49,6 +49,13 @@ class Edges(NamedTuple):
 NO_EDGES = Edges(0, 0)
 
 
+class _Closed(NamedTuple):
+    """What counts of a socket that is closed."""
+
+    arrived: int
+    spoilt: bool
+
+
 class Span:
     """The timestamps of one op: of what its thread or task sent within its block."""
 
@@ -57,7 +64,7 @@ class Span:
     def __init__(self) -> None:
         self.begun = False
         self.sent = 0
-        self.sockets: list[StampedSocket] = []
+        self.sockets: list[StampedSocket | _Closed] = []
 
     def __enter__(self) -> Span:
         self._before = _current.set(self)
@@ -67,25 +74,26 @@ class Span:
         _current.reset(self._before)
 
     def edges(self) -> Edges:
-        """The edges of the op; none if a socket was used whose timestamps are unreliable for it."""
-        arrived = 0
-        for plug in self.sockets:
-            if plug.spoilt or plug.arrived < 0:
-                return NO_EDGES
-            arrived = max(arrived, plug.arrived)
-        return Edges(self.sent, arrived)
+        """The edges of the op; none if a socket was used whose timestamps are unreliable for it.
+
+        A response that the kernel did not timestamp, as in the first milliseconds after the first
+        socket that requested it, leaves the arrival unknown and the send as it is.
+        """
+        arrived = [plug.arrived for plug in self.sockets]
+        if any(plug.spoilt for plug in self.sockets):
+            return NO_EDGES
+        return Edges(self.sent, 0 if min(arrived, default=0) < 0 else max(arrived, default=0))
 
 
 class WideSpan(Span):
     """An op whose client sends from its own threads: all timestamped sockets count for it,
     also those that are closed before it ends."""
 
-    __slots__ = ("_arrived", "_unsure")
+    __slots__ = ("_closed",)
 
     def __init__(self) -> None:
         super().__init__()
-        self._arrived = 0
-        self._unsure = False
+        self._closed: list[_Closed] = []
 
     def __enter__(self) -> Span:
         _wide.append(self)
@@ -96,13 +104,11 @@ class WideSpan(Span):
 
     def ended(self, plug: StampedSocket) -> None:
         """Called before a socket is closed, with which its timestamps would be lost."""
-        self._unsure |= plug.spoilt or plug.arrived < 0
-        self._arrived = max(self._arrived, plug.arrived)
+        self._closed.append(_Closed(plug.arrived, plug.spoilt))
 
     def edges(self) -> Edges:
-        self.sockets = list(_plugs)
-        sent, arrived = super().edges()
-        return NO_EDGES if self._unsure or not sent else Edges(sent, max(arrived, self._arrived))
+        self.sockets = [*_plugs, *self._closed]
+        return super().edges() if self.sent else NO_EDGES
 
 
 _current: contextvars.ContextVar[Span | None] = contextvars.ContextVar("op", default=None)
