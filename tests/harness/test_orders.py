@@ -24,7 +24,7 @@ from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.operations import Answer, Grant, Op, Status
 from tests.harness.test_client import GRANTED, BlockingLock, Lock, record, statuses
 
-MOST_S = 5.0
+MOST_S = 20.0
 
 
 class Slow(Lock):
