@@ -9,12 +9,6 @@ from tests.house import wall
 from tests.house.imports import cycles, modules
 
 ARROWS: dict[str, tuple[str, ...]] = {
-    "checkers.properties.applied_once": ("checkers.facts.legal_orders",),
-    "checkers.properties.mutual_exclusion": ("checkers.facts.legal_orders",),
-    "checkers.properties.no_expired_write": ("checkers.facts.legal_orders",),
-    "checkers.properties.no_lost_update": ("checkers.facts.legal_orders",),
-    "checkers.properties.no_stale_write": ("checkers.facts.legal_orders",),
-    "checkers.properties.token_order": ("checkers.facts.legal_orders",),
     "engine.driver_process": (
         "engine.live_verdicts",
         "harness.history.segment_packer",
@@ -27,7 +21,6 @@ ARROWS: dict[str, tuple[str, ...]] = {
         "harness.history.packed_columns",
         "harness.recording.packed_format",
     ),
-    "harness.judging.judgement": ("harness.judging.certificates",),
     "harness.verdicts.judged": (
         "harness.verdicts.departure",
         "harness.verdicts.server_record",

@@ -509,6 +509,8 @@ LENSES: Table[str] = Table(
     },
 )
 """Features that look at a run beside the judge, in this order (`harness.judging.lens.Lens`)."""
+CERTIFIER = "holdfast.lenses.certificates:certifier"
+"""Makes the certificates of a run while it is judged (`harness.judging.judgement.Certifies`)."""
 ACROSS_PARTS = f"{_C}.coverage.across_parts:ACROSS_PARTS"
 
 _M = f"{_C}.linearizability"

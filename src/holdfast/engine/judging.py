@@ -12,6 +12,7 @@ from holdfast.engine import run_progress
 from holdfast.engine.lenses import lenses, looked_at
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
+from holdfast.harness.judging.judgement import Certifies
 from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.plans.plan import OWN, suggest
 from holdfast.harness.runs import directory, files
@@ -35,17 +36,19 @@ def judge_run(run: RunDir, checkers: Sequence[str] = (), in_parts: int = 0) -> J
     with files.shaped(run.manifest):
         manifest, found = with_named(run.read_manifest(), checkers, run.own)
     _known(run, manifest)
-    orders, whole = bytearray(), True
+    certifies: Certifies = load(catalogue.CERTIFIER)()
+    whole = True
     if (in_parts and segment_files(run.history)) or too_large(run.history):
         across, rows, whole = load(catalogue.ACROSS_PARTS), in_parts or MOST_ROWS, False
         with Progress("judged", "rows", violations=0) as far:
             tell = run_progress.parts_told(far)
             verdicts = judge_in_parts(run, manifest, found, across, rows, tell=tell)
     else:
-        verdicts = judge(run, manifest, found, load(catalogue.EVIDENCE), orders, lenses())
-    verdicts = looked_at(run, manifest, verdicts, bytes(orders) if whole else None)
+        verdicts = judge(run, manifest, found, load(catalogue.EVIDENCE), certifies, lenses())
+    orders = bytes(certifies.orders)
+    verdicts = looked_at(run, manifest, verdicts, orders if whole else None)
     try:
-        files.write(run.path, directory.ORDERS, bytes(orders))
+        files.write(run.path, directory.ORDERS, orders)
         directory.write_json(run.verdicts, table_of(verdicts))
     except OSError as error:
         not_stored(run.verdicts, error)
