@@ -503,14 +503,18 @@ SERVER_COMMANDS = {"running": "holdfast.clusters.systems.relay:command"}
 LENSES: Table[str] = Table(
     "lenses",
     {
+        "packing": "holdfast.lenses.packing:PACKING",
+        "live-verdicts": "holdfast.lenses.live_verdicts:LIVE_VERDICTS",
         "server-records": "holdfast.lenses.server_record:SERVER_RECORDS",
         "certificates": "holdfast.lenses.certificates:CERTIFICATES",
         "traces": "holdfast.lenses.traces:TRACES",
     },
 )
-"""Features that look at a run beside the judge, in this order (`harness.judging.lens.Lens`)."""
+"""Features that look at a run, in this order (`harness.judging.lens.Lens`)."""
 CERTIFIER = "holdfast.lenses.certificates:certifier"
 """Makes the certificates of a run while it is judged (`harness.judging.judgement.Certifies`)."""
+IN_PARTS = "holdfast.lenses.in_parts:judge_in_parts"
+"""Judges a run whose history does not fit in memory."""
 ACROSS_PARTS = f"{_C}.coverage.across_parts:ACROSS_PARTS"
 
 _M = f"{_C}.linearizability"
