@@ -23,17 +23,6 @@ ARROWS: dict[str, tuple[str, ...]] = {
         "nemesis.agent.disks.loop_mount",
         "nemesis.agent.disks.node_disk",
     ),
-    "planning.packages": (
-        "clusters.libraries.environments",
-        "clusters.libraries.rows",
-        "clusters.programs.npm",
-        "planning.operations",
-    ),
-    "planning.prepare": ("planning.server_disks",),
-    "planning.resolve": (
-        "clusters.libraries.system",
-        "clusters.programs.system",
-    ),
     "workloads.resource.server": ("harness.recording.packed_format",),
 }
 """Module of the core -> modules of packages that it imports today, inside functions too."""

