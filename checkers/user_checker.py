@@ -40,7 +40,6 @@ class UserChecker:
             verdict,
             property=self.property,
             findings=tuple(replace(finding, proof=None) for finding in verdict.findings),
-            order=None,
         )
         shown = (*verdict.findings, *verdict.notes)
         rows = [witness for finding in shown for witness in finding.witnesses]

@@ -9,7 +9,6 @@ that leave too few permits.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from heapq import heappop, heappush
 from itertools import combinations
 
@@ -23,7 +22,6 @@ from holdfast.checkers.holds.history_index import Indices, Ints, column
 from holdfast.checkers.holds.overlaps import by_token, proof_reaches, reaches, slack
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Mode, Op, Status
-from holdfast.harness.core.verdict import PropertyVerdict, Verdict
 
 LOW_16 = (1 << 16) - 1
 MOST_STEPS = 1_000_000
@@ -32,15 +30,6 @@ MOST_AT_ONCE = 1_000
 """Number of holds that count as one step when they are visited as columns."""
 Order = tuple[tuple[str, tuple[int, ...]], ...] | None
 """Per lock its rows in order; None if none is known."""
-
-
-def ordered(
-    case: Case, verdict: PropertyVerdict, order: Callable[[Case], Order]
-) -> PropertyVerdict:
-    """The same verdict, with its order if the property holds and the case asks for orders."""
-    if verdict.verdict is not Verdict.HOLDS or not case.orders:
-        return verdict
-    return replace(verdict, order=order(case))
 
 
 def of_grants(case: Case) -> Order:
@@ -276,3 +265,14 @@ class Ends:
             self._owner, self._latest, self._next = owner, end, self._latest
         else:
             self._next = max(self._next, end)
+
+
+ORDERS: Mapping[str, Callable[[Case], Order]] = {
+    "mutual-exclusion": of_grants,
+    "token-order": of_tokens,
+    "no-stale-write": of_requests,
+    "no-expired-write": of_writes,
+    "no-lost-update": of_updates,
+    "applied-once": of_writes,
+}
+"""Exact property -> the order that proves that it holds."""

@@ -15,7 +15,7 @@ Cost
 from __future__ import annotations
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
-from holdfast.checkers.facts import legal_orders, resource_log
+from holdfast.checkers.facts import resource_log
 from holdfast.checkers.facts.wording import name, seconds
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
@@ -33,8 +33,7 @@ def check(case: Case) -> PropertyVerdict:
             before = first.setdefault(request.name, request)
             if before is not request:
                 findings.append(_finding(case, before, request))
-    verdict = conclude(case, PROPERTY, findings, (), exercise(case, needs=NEEDS))
-    return legal_orders.ordered(case, verdict, legal_orders.of_writes)
+    return conclude(case, PROPERTY, findings, (), exercise(case, needs=NEEDS))
 
 
 def _finding(case: Case, before: resource_log.Request, again: resource_log.Request) -> Finding:

@@ -19,7 +19,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
-from holdfast.checkers.facts import legal_orders
 from holdfast.checkers.facts.stale_belief import stale_beliefs
 from holdfast.checkers.holds.contradictions import told
 from holdfast.checkers.holds.derive import INF
@@ -55,8 +54,7 @@ def check(case: Case) -> PropertyVerdict:
         either=tuple(_disputed(case)),
         aside="; ".join(part for part in (aside, went_without) if part),
     )
-    verdict = conclude(case, PROPERTY, findings, notes, met)
-    return legal_orders.ordered(case, verdict, legal_orders.of_grants)
+    return conclude(case, PROPERTY, findings, notes, met)
 
 
 def _disputed(case: Case) -> list[str]:

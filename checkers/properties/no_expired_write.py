@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
-from holdfast.checkers.facts import legal_orders, resource_log
+from holdfast.checkers.facts import resource_log
 from holdfast.checkers.facts.late_writes import late_writes
 from holdfast.checkers.facts.wording import drawn, seconds, who
 from holdfast.checkers.holds.derive import Attempt
@@ -37,8 +37,7 @@ NEEDS = ("contention", "requests", "expired-requests", "faults")
 def check(case: Case) -> PropertyVerdict:
     """The verdict on no-expired-write."""
     findings = [_finding(case, *expired) for expired in expired_writes(case)]
-    verdict = conclude(case, PROPERTY, findings, (), exercise(case, needs=NEEDS))
-    return legal_orders.ordered(case, verdict, legal_orders.of_writes)
+    return conclude(case, PROPERTY, findings, (), exercise(case, needs=NEEDS))
 
 
 def expired_writes(case: Case) -> Iterator[tuple[resource_log.Request, Attempt, Ended]]:

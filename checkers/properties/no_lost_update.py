@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
-from holdfast.checkers.facts import legal_orders, resource_log
+from holdfast.checkers.facts import resource_log
 from holdfast.checkers.facts.wording import drawn, name, seconds
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.history_index import Indices, column
@@ -40,8 +40,7 @@ Lost = tuple[resource_log.Request, resource_log.Request]
 def check(case: Case) -> PropertyVerdict:
     """The verdict on no-lost-update."""
     findings = [_finding(case, *lost) for lost in lost_updates(case)]
-    verdict = conclude(case, PROPERTY, findings, (), exercise(case, needs=NEEDS))
-    return legal_orders.ordered(case, verdict, legal_orders.of_updates)
+    return conclude(case, PROPERTY, findings, (), exercise(case, needs=NEEDS))
 
 
 def lost_updates(case: Case) -> Iterator[Lost]:

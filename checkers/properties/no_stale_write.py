@@ -20,7 +20,7 @@ from dataclasses import replace
 import numpy as np
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
-from holdfast.checkers.facts import legal_orders, resource_log
+from holdfast.checkers.facts import resource_log
 from holdfast.checkers.facts.admissions import accepted, walked
 from holdfast.checkers.facts.wording import drawn, lock_name, seconds, who
 from holdfast.checkers.holds.attempt_table import table
@@ -41,8 +41,7 @@ def check(case: Case) -> PropertyVerdict:
     findings = [_finding(case, *stale) for stale in stale_writes(case)]
     met = exercise(case, needs=NEEDS)
     met = replace(met, either=tuple(_disputed(case)))
-    verdict = conclude(case, PROPERTY, findings, (), met)
-    return legal_orders.ordered(case, verdict, legal_orders.of_requests)
+    return conclude(case, PROPERTY, findings, (), met)
 
 
 def _disputed(case: Case) -> list[str]:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
-from holdfast.checkers.facts import legal_orders, witnesses
+from holdfast.checkers.facts import witnesses
 from holdfast.checkers.facts.wording import drawn, known_row, lock_name, name, seconds
 from holdfast.checkers.holds.derive import Attempt
 from holdfast.checkers.holds.held_at_once import disjoint
@@ -48,8 +48,7 @@ def check(case: Case) -> PropertyVerdict:
     findings = [*inverted.values(), *repetitions.values()]
     findings.sort(key=lambda finding: finding.t_ns)
     met = replace(met, either=tuple(disputes(case).values()))
-    verdict = conclude(case, PROPERTY, findings, (), met)
-    return legal_orders.ordered(case, verdict, legal_orders.of_tokens)
+    return conclude(case, PROPERTY, findings, (), met)
 
 
 def _inverted(case: Case, key: int) -> Iterator[tuple[Attempt, Attempt, bool]]:

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
+from holdfast.clusters.libraries import environments
 from holdfast.clusters.libraries.on_servers import OnServers
 from holdfast.clusters.libraries.rows import LIBRARIES, SERVERS
 from holdfast.clusters.systems.options import choose
@@ -55,7 +57,7 @@ class LibrarySystem(OnServers):
         self._row = LIBRARIES[self._package].of(api)
         self._servers: System = load(SERVERS[self._row.system])
         (adapter,) = self._row.adapters.values()
-        self.adapter = f"holdfast.clusters.libraries.adapters.{adapter}"
+        self._adapter = f"holdfast.clusters.libraries.adapters.{adapter}"
         self.client = f"holdfast.clusters.libraries.client:{adapter}"
         served = self._servers.libraries if self._row.served else ()
         self.libraries: Sequence[str] = (pin, *self._row.pins, *served)
@@ -64,6 +66,14 @@ class LibrarySystem(OnServers):
         if isinstance(self._servers, Confined):
             self.backends: Sequence[str] = self._servers.backends
             self.confined_because: str = self._servers.confined_because
+
+    def unusable(self, folder: Path) -> str:
+        """Why the adapter does not work with the packages of a folder, "" if it does."""
+        why = environments.unusable(folder, self._adapter)
+        return why and (
+            f"{self.libraries[0]}: the adapter does not work with this version: {why}; it was"
+            f" written for {LIBRARIES[self._package].version}: use that version or one near it"
+        )
 
     def abilities(self, options: Mapping[str, str]) -> Sequence[str]:
         """Those of the package's lock: whatever the servers can, only it can be asked for."""

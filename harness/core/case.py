@@ -286,7 +286,6 @@ class Case:
     kinds        fault kinds of the plan; planned: what it asks of them, where that is known
     options      of the run: "resource", "lease_ns", "workload" ...
     starved      spans in which one of our processes, or its host, was starved of CPU
-    orders       whether a property that holds gets the order that proves it, for a certificate
     since_ns     everything that went on since then is in the history; -1 unless it is a later part
                  of a run
     elections    of leaders, in order, if the backend notes them; else who led is known only from
@@ -310,7 +309,6 @@ class Case:
     options: Mapping[str, str] = field(default_factory=dict)
     starved: Sequence[Starved] = ()
     elections: Sequence[Election] = ()
-    orders: bool = True
     since_ns: int = -1
     contradicted: Contradicted = field(default_factory=dict)
     memo: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)

@@ -505,7 +505,8 @@ class Installs(Protocol):
 
 @runtime_checkable
 class FromPackages(Protocol):
-    """A System whose servers are pinned Python packages, if its options say so."""
+    """A System whose servers are pinned packages, if its options say so: all of one index, those
+    of npm as in `npm:azurite@3.35.0`, others of Python."""
 
     def server_pins(self, options: Mapping[str, str]) -> Sequence[str]:
         """Packages that hold the servers, fetched into one of the shared folders; () for none."""

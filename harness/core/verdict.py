@@ -225,7 +225,6 @@ class PropertyVerdict:
     notes: observations that violate nothing, such as a stale belief that fencing made harmless.
     changes: of the plan, that exercise what was missing, whatever the fault.
     either: what the run proves as "one of two" of which not both are promised, a sentence each.
-    order, of an exact property that holds: per lock, the rows in a legal order.
     """
 
     property: str
@@ -237,7 +236,6 @@ class PropertyVerdict:
     under: Mapping[str, Under] = field(default_factory=dict)
     changes: tuple[PlanChange, ...] = ()
     either: tuple[str, ...] = ()
-    order: tuple[tuple[str, tuple[int, ...]], ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

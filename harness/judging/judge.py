@@ -11,7 +11,12 @@ from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.verdict import SCHEMA, PropertyVerdict, Verdict
 from holdfast.harness.history.call_errors import every_acquire_failed
 from holdfast.harness.judging import opportunities
-from holdfast.harness.judging.judgement import judgement, observed_fault
+from holdfast.harness.judging.judgement import (
+    Certifies,
+    Uncertified,
+    judgement,
+    observed_fault,
+)
 from holdfast.harness.judging.outcome import meant, overall, required
 from holdfast.harness.judging.second_grant import happened
 from holdfast.harness.plans.manifest import Manifest
@@ -26,14 +31,17 @@ def judge_case(
     manifest: Manifest,
     case: Case,
     checkers: Mapping[str, Checker],
-    orders: bytearray | None = None,
+    certifies: Certifies | None = None,
 ) -> Judged:
-    """The verdict of a run whose history is in memory, without its evidence."""
+    """The verdict of a run whose history is in memory, without its evidence.
+
+    certifies   makes its certificates; None: it has none
+    """
     verdicts = [judge_one(prop, checkers[prop], case) for prop in case.asked]
     verdicts += _refused_owners(case, checkers)
     failing = every_acquire_failed(case.history, case.start_ns, case.nodes)
     between = partial(happened, case)
-    return judged_of(manifest, case, verdicts, failing, orders, between)
+    return judged_of(manifest, case, verdicts, failing, certifies, between)
 
 
 def _refused_owners(case: Case, checkers: Mapping[str, Checker]) -> list[PropertyVerdict]:
@@ -54,7 +62,7 @@ def judged_of(
     case: Case,
     verdicts: Sequence[PropertyVerdict],
     failing: str,
-    orders: bytearray | None = None,
+    certifies: Certifies | None = None,
     between: Between = unknown,
 ) -> Judged:
     """The verdict of a run from those of its properties.
@@ -63,10 +71,11 @@ def judged_of(
     between   what happened before a second grant, where all rows are at hand
     """
     kinds = sorted({window.do for window in case.windows if window.effective})
-    orders = bytearray() if orders is None else orders
+    certifies = certifies or Uncertified()
     plan, own = manifest.plan, manifest.checkers
     rows = [
-        required(judgement(verdict, case, kinds, orders, own), plan.require) for verdict in verdicts
+        required(judgement(verdict, case, kinds, certifies, own), plan.require)
+        for verdict in verdicts
     ]
     problems = list(case.history.problems)
     if failing:

@@ -3,22 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from holdfast.harness.core.case import Case, Window
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.verdict import PROPERTIES, Finding, PropertyVerdict, Verdict
 from holdfast.harness.judging import opportunities
-from holdfast.harness.judging.certificates import certificate, order_certificate
 from holdfast.harness.judging.outcome import kinds_in, promised
 from holdfast.harness.judging.shown_rows import event
 from holdfast.harness.plans.manifest import RecordedChecker
 from holdfast.harness.verdicts.judged import Judgement, ObservedFault, Shown, UnderKind
 
 
+class Certifies(Protocol):
+    """Makes what a second program accepts or refuses of a verdict, as JSON-ready objects."""
+
+    @property
+    def orders(self) -> bytearray:
+        """The content of the file of orders, which is stored beside the verdicts."""
+
+    def of_finding(self, case: Case, finding: Finding) -> Mapping[str, Json] | None:
+        """The certificate of a finding, None if it has no proof."""
+
+    def of_pass(self, case: Case, verdict: PropertyVerdict) -> Mapping[str, Json] | None:
+        """The certificate of a property that holds, None if it has none; adds to `orders`."""
+
+
+class Uncertified:
+    """Makes no certificates: of a run that is judged in parts, or while it goes on."""
+
+    orders = bytearray()
+
+    def of_finding(self, case: Case, finding: Finding) -> None:
+        """None."""
+
+    def of_pass(self, case: Case, verdict: PropertyVerdict) -> None:
+        """None."""
+
+
 def judgement(
     verdict: PropertyVerdict,
     case: Case,
     kinds: Sequence[str],
-    orders: bytearray,
+    certifies: Certifies,
     own: Mapping[str, RecordedChecker],
 ) -> Judgement:
     """own: what the manifest records of checkers of the user, by property."""
@@ -32,9 +59,9 @@ def judgement(
         severity=user.severity if user else PROPERTIES[verdict.property][0],
         reason=verdict.reason,
         exercised=dict(verdict.exercised),
-        certificate=order_certificate(case, verdict, orders),
-        findings=tuple(shown(finding, case) for finding in verdict.findings),
-        notes=tuple(shown(finding, case) for finding in verdict.notes),
+        certificate=certifies.of_pass(case, verdict),
+        findings=tuple(shown(finding, case, certifies) for finding in verdict.findings),
+        notes=tuple(shown(finding, case, certifies) for finding in verdict.notes),
         either=verdict.either if verdict.verdict is Verdict.UNKNOWN else (),
         under={
             kinds: UnderKind(
@@ -70,7 +97,8 @@ def observed_fault(window: Window) -> ObservedFault:
     )
 
 
-def shown(finding: Finding, case: Case) -> Shown:
+def shown(finding: Finding, case: Case, certifies: Certifies) -> Shown:
+    """A finding with its witnesses and its certificate."""
     at = {witness: n for n, witness in enumerate(finding.witnesses)}
     return Shown(
         kind=finding.kind,
@@ -80,5 +108,5 @@ def shown(finding: Finding, case: Case) -> Shown:
         witnesses=tuple(event(case.history, witness, case.nodes) for witness in finding.witnesses),
         spans=tuple((s, e, label, at.get(row, -1)) for s, e, label, row in finding.spans),
         cause=finding.cause,
-        certificate=certificate(case, finding),
+        certificate=certifies.of_finding(case, finding),
     )

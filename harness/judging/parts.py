@@ -278,7 +278,6 @@ def _parts(
         history=history,
         nodes=nodes,
         starved=reader.starved(run.path, None),
-        orders=False,
         stop_ns=base.stop_ns or ends,
         end_ns=ends,
         asked=tuple(manifest.asks),

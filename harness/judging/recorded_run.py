@@ -9,6 +9,7 @@ from holdfast.harness.core.case import Case, Checker
 from holdfast.harness.history.reader import load
 from holdfast.harness.history.tighten import share
 from holdfast.harness.judging.judge import judge_case
+from holdfast.harness.judging.judgement import Certifies
 from holdfast.harness.judging.lens import Lens, kept
 from holdfast.harness.judging.run_case import case_of
 from holdfast.harness.plans.manifest import Manifest
@@ -25,20 +26,19 @@ def judge(
     manifest: Manifest,
     checkers: Mapping[str, Checker],
     evidence: Measure,
-    orders: bytearray,
+    certifies: Certifies,
     lenses: Sequence[Lens] = (),
 ) -> Judged:
     """The judged run; UsageError if its files are damaged.
 
     `manifest` is the run's, with the properties of further checkers if any; `checkers` has one per
-    property. The content of the file of orders (`harness.verification.orders`) is added to
-    `orders`. Each of `lenses` sees the history while it is in memory.
+    property. Each of `lenses` sees the history while it is in memory.
     """
     recording = load(run.history)
     with files.shaped(run.path):
         case = case_of(manifest, recording, journal.marks(run), journal.faults(run))
     measured = replace(evidence(case), narrowed=share(case.history.rows))
-    judged = judge_case(manifest, case, checkers, orders)
+    judged = judge_case(manifest, case, checkers, certifies)
     judged = replace(judged, clocks=recording.clocks, evidence=measured)
     for lens in lenses:
         judged = kept(lens, judged, lens.of_case(run, manifest, judged, case))

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 
+from holdfast.checkers.facts.legal_orders import ORDERS, Order
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.fault_traits import to_table
 from holdfast.harness.core.operations import ROW_FIELDS, Op
-from holdfast.harness.core.verdict import PropertyVerdict
+from holdfast.harness.core.verdict import PropertyVerdict, Verdict
 from holdfast.harness.judging.certificates import certificate, order_certificate
 from holdfast.harness.verification.derived import Run
 from holdfast.harness.verification.recorded_rows import Rows, Starved, Writer
@@ -57,8 +58,20 @@ def faults(case: Case) -> list[dict[str, Any]]:
     return rows
 
 
-def told(case: Case, verdict: PropertyVerdict) -> dict[str, Any]:
-    """A verdict as verdicts.json has it, as far as it is verified."""
+def ordering(case: Case, prop: str) -> Callable[[Case], Order] | None:
+    """What derives the order that proves an exact property, None where it has none to prove."""
+    without = prop == "token-order" and case.promises.tokens == "none"
+    return None if without else ORDERS.get(prop)
+
+
+def told(case: Case, verdict: PropertyVerdict, order: Order = None) -> dict[str, Any]:
+    """A verdict as verdicts.json has it, as far as it is verified.
+
+    order   that is said to prove it; None: the one that the judge would derive, if it holds
+    """
+    by = ordering(case, verdict.property) if verdict.verdict is Verdict.HOLDS else None
+    if order is None and by is not None:
+        order = by(case)
     findings = [
         {"kind": f.kind, "lock": f.lock, "t_ns": f.t_ns, "certificate": certificate(case, f)}
         for f in verdict.findings
@@ -69,7 +82,7 @@ def told(case: Case, verdict: PropertyVerdict) -> dict[str, Any]:
         "findings": findings,
     }
     orders = bytearray()
-    held = order_certificate(case, verdict, orders)
+    held = order_certificate(case, verdict.property, order, orders)
     row |= {"exercised": dict(verdict.exercised), "certificate": held}
     return {"verdicts": [row], "orders": bytes(orders)}
 

@@ -13,39 +13,36 @@ import pytest
 
 from holdfast import catalogue
 from holdfast.checkers.coverage import requirements
-from holdfast.checkers.facts import legal_orders
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.verdict import Verdict
-from tests.checkers.certified import named, told, verified
+from tests.checkers.certified import named, ordering, told, verified
 
 VERIFY_BY_THEMSELVES = (
     "test_growth.py",  # counts the calls of the checkers alone
     "test_near_misses.py", "test_exact_edges.py", "test_two_parts.py", "test_recorded_verdicts.py",
 )  # fmt: skip
 
-_conclude, _ordered = requirements.conclude, legal_orders.ordered
+_conclude = requirements.conclude
 
 
 def _verified_too(case: Any, *given: Any) -> Any:
     verdict = _conclude(case, *given)
-    return _checked(case, verdict) if verdict.findings else verdict
+    if verdict.findings:
+        return _checked(case, verdict)
+    # Where nothing was found an order has to be right, whether or not enough was exercised.
+    by = ordering(case, verdict.property)
+    order = by(case) if by is not None else None
+    if order is not None:
+        _checked(case, replace(verdict, verdict=Verdict.HOLDS), order)
+    return verdict
 
 
-def _ordered_too(case: Any, verdict: Any, order: Any) -> Any:
-    if not verdict.findings:
-        # Where nothing was found an order has to be right, whether or not enough was exercised.
-        held = replace(verdict, verdict=Verdict.HOLDS, order=order(case))
-        if held.order is not None:
-            _checked(case, held)
-    return _ordered(case, verdict, order)
-
-
-def _checked(case: Any, verdict: Any) -> Any:
+def _checked(case: Any, verdict: Any, order: Any = None) -> Any:
     case = named(case)
     names = case.history.rows[["writer", "row"]]
     if len(np.unique(names)) < len(names):
         return verdict  # rows of a foreign history have no names to verify them by
-    outcome = verified(case, told(case, verdict))
+    outcome = verified(case, told(case, verdict, order))
     assert not outcome.refused, outcome.refused
     assert not outcome.bare, [finding.kind for finding in verdict.findings]
     return verdict
@@ -66,4 +63,3 @@ def _verifies(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
         return
     for module in _concluding():
         monkeypatch.setattr(module, "conclude", _verified_too)
-    monkeypatch.setattr(legal_orders, "ordered", _ordered_too)

@@ -15,12 +15,10 @@ from __future__ import annotations
 import hashlib
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import msgspec
 
@@ -35,7 +33,7 @@ from holdfast.harness.judging.certificates import certificate
 from holdfast.harness.verification.derived import Run
 from holdfast.harness.verification.verify import Verifier, verdict_on, verify
 from tests.checkers.busy_histories import busy
-from tests.checkers.certified import named, recorded, told
+from tests.checkers.certified import named, ordering, recorded, told
 from tests.checkers.chosen_histories import chosen, history_of
 from tests.checkers.correct_services.histories import case_of, tell
 from tests.checkers.correct_services.kinds import SERVICES
@@ -51,8 +49,6 @@ from tests.checkers.test_near_misses import (
     specimens,
 )
 
-Ordering = Callable[[Case], legal_orders.Order]
-ORDERED = legal_orders.ordered
 RECORDED = Path(__file__).with_name("recorded_verdicts.txt")
 CHECKERS = {prop: load(entry) for prop, entry in catalogue.CHECKERS.items()}
 VARIANTS, CHANGES = 6, 5
@@ -93,12 +89,10 @@ def groups() -> dict[str, list[tuple[str, Case]]]:
 def said(one: Case, prop: str) -> tuple[Counter[str], str]:
     """How many of each verdict, and a digest of all that is said of a history of a group."""
     one = named(replace(one, memo={}))
-    orders = dict[str, Ordering]()
-    with patch.object(legal_orders, "ordered", partial(_noted, orders)):
-        verdicts = {name: judge(one) for name, judge in CHECKERS.items()}
+    verdicts = {name: judge(one) for name, judge in CHECKERS.items()}
     parts = list[object]([plain(evidence(one))])
     for name, verdict in verdicts.items():
-        parts += _said_of(one, name, verdict, orders)
+        parts += _said_of(one, name, verdict)
     if prop in verdicts:
         parts.append(_claims(one, verdicts[prop]))
     counts = Counter(str(verdict.verdict) for verdict in verdicts.values())
@@ -107,21 +101,20 @@ def said(one: Case, prop: str) -> tuple[Counter[str], str]:
 
 def said_of(one: Case, unit: str, prop: str) -> bytes:
     """A digest of what is said of one property; unit "": of the answers to claims about `prop`."""
-    one, orders = named(replace(one, memo={})), dict[str, Ordering]()
+    one = named(replace(one, memo={}))
     if not unit:
         return _digest(_claims(one, CHECKERS[prop](one)))
-    with patch.object(legal_orders, "ordered", partial(_noted, orders)):
-        verdict = CHECKERS[unit](one)
-    return _digest(list(_said_of(one, unit, verdict, orders)))
+    return _digest(list(_said_of(one, unit, CHECKERS[unit](one))))
 
 
-def _said_of(
-    one: Case, prop: str, verdict: PropertyVerdict, orders: Mapping[str, Ordering]
-) -> Iterator[object]:
-    yield _judged(verdict)
+def _said_of(one: Case, prop: str, verdict: PropertyVerdict) -> Iterator[object]:
+    """An order is derived of what is violated, too."""
+    by = ordering(one, prop)
+    order = by(one) if by is not None else None
+    yield _judged(verdict) | {"order": order if verdict.verdict is Verdict.HOLDS else None}
     yield [certificate(one, each) for each in verdict.findings]
-    if prop in orders:
-        yield _order(one, recorded(one), verdict, orders[prop](one))
+    if by is not None:
+        yield _order(one, recorded(one), verdict, order)
 
 
 def _judged(verdict: PropertyVerdict) -> dict[str, Any]:
@@ -141,14 +134,6 @@ def _digest(parts: list[Any]) -> bytes:
     return hashlib.sha256(msgspec.json.encode(parts, enc_hook=_plain)).digest()
 
 
-def _noted(
-    orders: dict[str, Ordering], one: Case, verdict: PropertyVerdict, order: Ordering
-) -> PropertyVerdict:
-    """In place of `legal_orders.ordered`: an order is wanted of what is violated, too."""
-    orders[verdict.property] = order
-    return ORDERED(one, verdict, order)
-
-
 def _plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else list(value)
 
@@ -159,7 +144,7 @@ def _order(
     """What the verifier says of the order of a property, as if it held, and of it with two places
     exchanged. Where there is no order: of that of the resource's log."""
     order = order or legal_orders.of_requests(one)
-    table = told(one, replace(verdict, verdict=Verdict.HOLDS, findings=(), order=order))
+    table = told(one, replace(verdict, verdict=Verdict.HOLDS, findings=()), order)
     held = table["verdicts"][0]["certificate"]
     if held is None:
         return []

@@ -10,9 +10,9 @@ from __future__ import annotations
 import random
 import sys
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -27,7 +27,6 @@ from tests.checkers.shorthand import case
 from tests.draws import Draws
 
 HALF = SECOND // 2
-Ordering = Callable[[Case], legal_orders.Order]
 CHECKERS = {"no-stale-write": no_stale_write.check, "no-lost-update": no_lost_update.check}
 
 
@@ -52,30 +51,20 @@ def a_log(chance: random.Random) -> Case:
     return case(text, promises=said, error_ns=chance.choice((0, HALF, HALF, SECOND)))
 
 
-@pytest.fixture
-def as_held(monkeypatch: pytest.MonkeyPatch) -> list[PropertyVerdict]:
-    """Verdicts as if nothing had been found, each with its order, as the checkers come to them."""
-    seen: list[PropertyVerdict] = []
-
-    def ordered(given: Case, verdict: PropertyVerdict, order: Ordering) -> PropertyVerdict:
-        claimed = order(given) or legal_orders.of_writes(given)
-        seen.append(replace(verdict, verdict=Verdict.HOLDS, findings=(), order=claimed))
-        return verdict
-
-    monkeypatch.setattr(legal_orders, "ordered", ordered)
-    return seen
+def as_held(given: Case, verdict: PropertyVerdict) -> dict[str, Any]:
+    """A verdict as if nothing had been found, with its order."""
+    order = legal_orders.ORDERS[verdict.property](given) or legal_orders.of_writes(given)
+    return told(given, replace(verdict, verdict=Verdict.HOLDS, findings=()), order)
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_where_something_is_found_no_order_is_accepted(
-    as_held: list[PropertyVerdict], seed: int, draws: Draws
-) -> None:
+def test_where_something_is_found_no_order_is_accepted(seed: int, draws: Draws) -> None:
     chance, seen = random.Random(f"logs {seed}"), Counter[tuple[str, bool]]()
     for _ in range(draws(100)):
         given = a_log(chance)
         for prop, check in CHECKERS.items():
-            found = check(given).findings
-            refused = verified(given, told(given, as_held.pop())).refused
+            verdict = check(given)
+            found, refused = verdict.findings, verified(given, as_held(given, verdict)).refused
             assert refused or not found, (prop, found, given.history.rows)
             if prop == "no-stale-write":  # an update of a version that nobody wrote loses none
                 assert found or not refused, (refused, given.history.rows)

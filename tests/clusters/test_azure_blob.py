@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
+from holdfast import catalogue
 from holdfast.catalogue.design_sheet import with_kinds
 from holdfast.clusters.programs import npm
 from holdfast.clusters.systems.azure_blob.system import SYSTEM
-from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.errors import EnvironmentFailed, UsageError
+from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
 from holdfast.harness.core.ports import Node, Place
 from tests import needs
@@ -183,9 +185,13 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr("shutil.which", lambda name: None)
     assert "install Debian's packages nodejs and npm" in str(npm.missing())
-    assert "not fetched yet" in str(npm.problem(SYSTEM.npm))
-    npm.folder(SYSTEM.npm).mkdir(parents=True)
-    assert "azurite@3.35.0 missing" in str(npm.problem(SYSTEM.npm))
+    pins = [pin.removeprefix(npm.PREFIX) for pin in SYSTEM.server_pins({})]
+    assert pins == ["azurite@3.35.0"]
+    with pytest.raises(UsageError, match="install Debian's packages nodejs and npm"):
+        load(catalogue.FETCHERS[npm.PREFIX])(SYSTEM.server_pins({}), (), lambda line: None)
+    assert "not fetched yet" in str(npm.problem(pins))
+    npm.folder(pins).mkdir(parents=True)
+    assert "azurite@3.35.0 missing" in str(npm.problem(pins))
     place = Place(run_id="r", run_dir=tmp_path, shared=(tmp_path,), label="r")
     with pytest.raises(EnvironmentFailed, match="not among the run's packages"):
         SYSTEM.command(Node(name="n1", role="server"), [], place, {})

@@ -11,12 +11,6 @@ import pytest
 
 from holdfast import catalogue
 from holdfast.commands import main
-from holdfast.engine.live_verdicts import (
-    BEFORE_THE_END,
-    NEEDS_ALL_ROWS,
-    case_so_far,
-    judged_early,
-)
 from holdfast.harness.core.case import Case, Rows
 from holdfast.harness.core.clock import SECOND, now_ns
 from holdfast.harness.core.loading import load
@@ -31,6 +25,12 @@ from holdfast.harness.plans.plan import Plan
 from holdfast.harness.recording.segments import HEADER_BYTES, Recorder
 from holdfast.harness.runs import journal
 from holdfast.harness.runs.directory import RunDir
+from holdfast.lenses.live_verdicts import (
+    BEFORE_THE_END,
+    NEEDS_ALL_ROWS,
+    case_so_far,
+    judged_early,
+)
 from holdfast.planning import prepare, run_folder
 
 Found = tuple[str, str, str, int]

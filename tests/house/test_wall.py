@@ -9,25 +9,12 @@ from tests.house import wall
 from tests.house.imports import cycles, modules
 
 ARROWS: dict[str, tuple[str, ...]] = {
-    "checkers.properties.applied_once": ("checkers.facts.legal_orders",),
-    "checkers.properties.mutual_exclusion": ("checkers.facts.legal_orders",),
-    "checkers.properties.no_expired_write": ("checkers.facts.legal_orders",),
-    "checkers.properties.no_lost_update": ("checkers.facts.legal_orders",),
-    "checkers.properties.no_stale_write": ("checkers.facts.legal_orders",),
-    "checkers.properties.token_order": ("checkers.facts.legal_orders",),
-    "engine.driver_process": (
-        "engine.live_verdicts",
-        "harness.history.segment_packer",
-    ),
-    "engine.judging": ("harness.judging.parts",),
-    "engine.runner": ("engine.live_verdicts",),
     "harness.driver.host_runtime": ("harness.history.live",),
     "harness.history.reader": (
         "harness.history.host_clocks",
         "harness.history.packed_columns",
         "harness.recording.packed_format",
     ),
-    "harness.judging.judgement": ("harness.judging.certificates",),
     "harness.verdicts.judged": (
         "harness.verdicts.departure",
         "harness.verdicts.server_record",
@@ -36,22 +23,11 @@ ARROWS: dict[str, tuple[str, ...]] = {
         "nemesis.agent.disks.loop_mount",
         "nemesis.agent.disks.node_disk",
     ),
-    "planning.packages": (
-        "clusters.libraries.environments",
-        "clusters.libraries.rows",
-        "clusters.programs.npm",
-        "planning.operations",
-    ),
-    "planning.prepare": ("planning.server_disks",),
-    "planning.resolve": (
-        "clusters.libraries.system",
-        "clusters.programs.system",
-    ),
     "workloads.resource.server": ("harness.recording.packed_format",),
 }
 """Module of the core -> modules of packages that it imports today, inside functions too."""
 
-LAZY_IMPORTS = 27
+LAZY_IMPORTS = 14
 """Imports of the project inside functions, without those of doors."""
 CYCLES = (
     ("catalogue", "catalogue.plug_ins", "catalogue.table"),

@@ -74,9 +74,11 @@ PACKAGES: dict[str, tuple[str, ...]] = {
         "harness.history.segment_packer",
         "harness.judging.parts",
         "harness.judging.settled_findings",
+        "lenses.in_parts",
+        "lenses.packing",
         "harness.recording.packed_format",
     ),
-    "live verdicts": ("engine.live_verdicts", "harness.history.growing", "harness.history.live"),
+    "live verdicts": ("lenses.live_verdicts", "harness.history.growing", "harness.history.live"),
     "disks": ("nemesis.agent.disks", "planning.server_disks"),
     "limits": ("nemesis.agent.limits",),
     "operations": (

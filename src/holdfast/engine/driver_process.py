@@ -10,28 +10,30 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from functools import partial
 
 import click
 
 from holdfast import catalogue
+from holdfast.clusters.backends import leftovers
+from holdfast.clusters.backends.leftovers import Source
 from holdfast.engine import interrupts
+from holdfast.engine.lenses import beside
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import Prechecked
 from holdfast.harness.driver.run import END_WORKLOAD
+from holdfast.harness.judging.lens import Watch
 from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.recording import full_disk
 from holdfast.harness.runs.directory import RunDir
 from holdfast.planning import capacity
 from holdfast.reports.text.formatting import count
 
-if TYPE_CHECKING:
-    from holdfast.clusters.backends.leftovers import Source
-    from holdfast.engine.live_verdicts import Violation
-
 LAST_WORDS = 12
+NOBODY = Watch()
 Show = Callable[[Mapping[str, Json]], None]
 
 
@@ -51,23 +53,18 @@ def precheck(manifest: Manifest) -> None:
         raise EnvironmentFailed(reason)
 
 
-def execute(run: RunDir, show: Show, told: Callable[[Violation], bool] | None = None) -> None:
+def execute(run: RunDir, show: Show, watch: Watch = NOBODY) -> None:
     """Execute a run in its own process; EnvironmentFailed if it could not be executed.
 
     KeyboardInterrupt is forwarded to that process, which heals and tears down before it exits.
 
-    told    receives the first violation of each property as soon as it is seen, if clients are on
-            this machine; True ends the workload
+    watch   whom lenses tell what they see
     """
     manifest = run.read_manifest()
     precheck(manifest)
     row = catalogue.BACKENDS[manifest.plan.backend]
     if row.virtual_time:
-        with interrupts.saying(
-            f"interrupted: a simulated run is recorded at its end, so {run.path} has its plan only;"
-            f" the same run again: {manifest.command}"
-        ):
-            load(manifest.entries.backend)(manifest, show).keep(run)
+        _simulate(run, manifest, show, watch)
         return
     _sweep()
     own_disks = {"disks": True} if manifest.options.disk_bytes else {}
@@ -87,8 +84,7 @@ def execute(run: RunDir, show: Show, told: Callable[[Violation], bool] | None = 
             env=_environment(run),
         ) as process,
         _passing_on_interrupts(process) as asked,
-        _packing(run, manifest),
-        _judging(run, manifest, process, told),
+        beside(run, manifest, replace(watch, end_workload=partial(_end_workload, process))),
     ):
         assert process.stdout is not None
         for line in process.stdout:
@@ -111,41 +107,21 @@ def execute(run: RunDir, show: Show, told: Callable[[Violation], bool] | None = 
         raise EnvironmentFailed(f"the driver exited with code {code}: {_last_output(run)}")
 
 
-@contextmanager
-def _judging(
-    run: RunDir,
-    manifest: Manifest,
-    process: subprocess.Popen[str],
-    told: Callable[[Violation], bool] | None,
-) -> Iterator[None]:
-    """Judges the run while it goes on, if the caller wants that and its rows are written here."""
-    if told is None or catalogue.BACKENDS[manifest.plan.backend].hosts_file:
-        yield
-        return
-    from holdfast.engine.live_verdicts import LiveVerdicts
-
-    def tell(violation: Violation) -> None:
-        if told(violation) and process.stdin is not None:
-            with suppress(OSError, ValueError):  # It may be ending already.
-                process.stdin.write(f"{END_WORKLOAD}\n")
-                process.stdin.flush()
-
-    with LiveVerdicts(run, manifest, tell) as live:
-        yield
-    if live.problem:
-        click.echo(f"holdfast: not judged while it ran: {live.problem}", err=True)
+def _simulate(run: RunDir, manifest: Manifest, show: Show, watch: Watch) -> None:
+    only_plan = (
+        f"interrupted: a simulated run is recorded at its end, so {run.path} has its plan only;"
+        f" the same run again: {manifest.command}"
+    )
+    with interrupts.saying(only_plan), beside(run, manifest, watch):
+        load(manifest.entries.backend)(manifest, show).keep(run)
 
 
-@contextmanager
-def _packing(run: RunDir, manifest: Manifest) -> Iterator[None]:
-    """Packs full segments while the run goes on, if they are written on this machine."""
-    if catalogue.BACKENDS[manifest.plan.backend].hosts_file:
-        yield
-        return
-    from holdfast.harness.history.segment_packer import Packer
-
-    with Packer(run.history):
-        yield
+def _end_workload(process: subprocess.Popen[str]) -> None:
+    """Has the driver end the workload, as if its time were over."""
+    if process.stdin is not None:
+        with suppress(OSError, ValueError):  # It may be ending already.
+            process.stdin.write(f"{END_WORKLOAD}\n")
+            process.stdin.flush()
 
 
 def _environment(run: RunDir) -> dict[str, str]:
@@ -166,8 +142,6 @@ def _sources() -> list[Source]:
 
 def _sweep() -> None:
     """Removes what earlier runs left that were killed together with their command."""
-    from holdfast.clusters.backends import leftovers
-
     removed, problems = leftovers.sweep(_sources())
     if removed:
         runs = ", ".join(dict.fromkeys(one.label for one in removed))
@@ -183,8 +157,6 @@ def _sweep() -> None:
 
 def _clean_up(label: str) -> None:
     """Removes the leftovers of a driver that was killed or failed."""
-    from holdfast.clusters.backends import leftovers
-
     for problem in leftovers.clean_run(label, _sources()):
         click.echo(
             f"holdfast: not cleaned up: {problem}; remove it with holdfast doctor --clean", err=True

@@ -8,17 +8,19 @@ from pathlib import Path
 import click
 
 from holdfast import catalogue
-from holdfast.engine import run_progress
+from holdfast.engine.checkers import with_named
 from holdfast.engine.lenses import lenses, looked_at
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
+from holdfast.harness.history.reader import segment_files, too_large
+from holdfast.harness.judging.judgement import Certifies
+from holdfast.harness.judging.recorded_run import judge
 from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.plans.plan import OWN, suggest
 from holdfast.harness.runs import directory, files
 from holdfast.harness.runs.directory import RunDir
 from holdfast.harness.verdicts.judged import Judged
 from holdfast.harness.verdicts.judged import to_table as table_of
-from holdfast.reports.text.progress import Progress
 
 
 def judge_run(run: RunDir, checkers: Sequence[str] = (), in_parts: int = 0) -> Judged:
@@ -27,25 +29,20 @@ def judge_run(run: RunDir, checkers: Sequence[str] = (), in_parts: int = 0) -> J
     checkers   names of further checkers; those of the user's files are executed
     in_parts   rows of a part, to judge it in parts; 0: only if it does not fit in memory
     """
-    from holdfast.engine.checkers import with_named
-    from holdfast.harness.history.reader import segment_files, too_large
-    from holdfast.harness.judging.parts import MOST_ROWS, judge_in_parts
-    from holdfast.harness.judging.recorded_run import judge
-
     with files.shaped(run.manifest):
         manifest, found = with_named(run.read_manifest(), checkers, run.own)
     _known(run, manifest)
-    orders, whole = bytearray(), True
+    certifies: Certifies = load(catalogue.CERTIFIER)()
+    whole = True
     if (in_parts and segment_files(run.history)) or too_large(run.history):
-        across, rows, whole = load(catalogue.ACROSS_PARTS), in_parts or MOST_ROWS, False
-        with Progress("judged", "rows", violations=0) as far:
-            tell = run_progress.parts_told(far)
-            verdicts = judge_in_parts(run, manifest, found, across, rows, tell=tell)
+        whole = False
+        verdicts = load(catalogue.IN_PARTS)(run, manifest, found, in_parts)
     else:
-        verdicts = judge(run, manifest, found, load(catalogue.EVIDENCE), orders, lenses())
-    verdicts = looked_at(run, manifest, verdicts, bytes(orders) if whole else None)
+        verdicts = judge(run, manifest, found, load(catalogue.EVIDENCE), certifies, lenses())
+    orders = bytes(certifies.orders)
+    verdicts = looked_at(run, manifest, verdicts, orders if whole else None)
     try:
-        files.write(run.path, directory.ORDERS, bytes(orders))
+        files.write(run.path, directory.ORDERS, orders)
         directory.write_json(run.verdicts, table_of(verdicts))
     except OSError as error:
         not_stored(run.verdicts, error)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 
 import click
 
 from holdfast import catalogue
 from holdfast.catalogue import plug_ins
 from holdfast.harness.core.loading import load
-from holdfast.harness.judging.lens import Lens, kept
+from holdfast.harness.judging.lens import Lens, Watch, kept
 from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.runs.directory import RunDir
 from holdfast.harness.verdicts.judged import Judged
@@ -29,6 +30,15 @@ def _installed() -> Sequence[str]:
     for why in filter(None, (why for _, _, why in found)):
         click.echo(f"holdfast: {why}", err=True)
     return [entry for _, entry, why in found if not why]
+
+
+@contextmanager
+def beside(run: RunDir, manifest: Manifest, watch: Watch) -> Iterator[None]:
+    """With what each lens does while the driver works."""
+    with ExitStack() as entered:
+        for lens in lenses():
+            entered.enter_context(lens.during(run, manifest, watch))
+        yield
 
 
 def looked_at(run: RunDir, manifest: Manifest, judged: Judged, orders: bytes | None) -> Judged:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from holdfast import catalogue
 from holdfast.engine.judging import not_stored
@@ -11,20 +10,19 @@ from holdfast.engine.lenses import sections
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import plain
 from holdfast.harness.core.loading import load
+from holdfast.harness.history.reader import load as load_history
+from holdfast.harness.judging.run_case import case_of
 from holdfast.harness.plans.manifest import Manifest, to_table
 from holdfast.harness.runs import files, journal
 from holdfast.harness.runs.directory import RunDir
 from holdfast.harness.verdicts.judged import Judged
-
-if TYPE_CHECKING:
-    from holdfast.reports.pictures.timeline import Recorded
+from holdfast.reports.pictures.timeline import Recorded
+from holdfast.reports.run.report_file import write
 
 
 def report_run(run: RunDir, verdicts: Judged, to: Path | None = None) -> str:
     """Write the report, to report.html next to the verdict if no file is named; returns its path,
     "" if it cannot be written."""
-    from holdfast.reports.run.report_file import write
-
     clocks = {"clocks": plain(verdicts.clocks)} if verdicts.clocks else {}
     manifest = run.read_manifest()
     recorded, why = _recorded(run, manifest)
@@ -53,10 +51,6 @@ def report_run(run: RunDir, verdicts: Judged, to: Path | None = None) -> str:
 
 def _recorded(run: RunDir, manifest: Manifest) -> tuple[Recorded | None, str]:
     """The recorded history for the timeline, or None and the reason."""
-    from holdfast.harness.history.reader import load as load_history
-    from holdfast.harness.judging.run_case import case_of
-    from holdfast.reports.pictures.timeline import Recorded
-
     try:
         recording = load_history(run.history)
         with files.shaped(run.path):

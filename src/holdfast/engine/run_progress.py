@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from holdfast.harness.core.clock import SECOND
 from holdfast.reports.text.progress import Progress, on_terminal
-
-if TYPE_CHECKING:
-    from holdfast.engine.live_verdicts import Violation
-    from holdfast.harness.judging.parts import SoFar
 
 
 class RunProgress:
@@ -42,26 +38,3 @@ class RunProgress:
     def close(self) -> None:
         """Remove the line of a terminal."""
         self._far.close()
-
-
-def parts_told(far: Progress) -> Callable[[SoFar], None]:
-    """Shows how far a history has been judged. With a partial verdict: what was found up to there
-    stays found, unless a later part contradicts what its system declares."""
-
-    def tell(part: SoFar) -> None:
-        note = f"to {part.until_ns / SECOND:,.0f} s of the run"
-        far.update(part.rows, total=part.total, violations=part.findings, note=note)
-
-    return tell
-
-
-def so_far(violation: Violation, *, ends: bool) -> str:
-    """The line about a violation in a run that goes on."""
-    rows = f"{violation.rows} operations"
-    if violation.dropped:
-        rows = f"the newest {violation.rows - violation.dropped} of {rows}"
-    return (
-        f"  violated at {violation.at_ns / SECOND:.3f} s, seen {violation.after_ns / SECOND:.1f} s"
-        f" later in {rows}: {violation.property}: {violation.sentence}"
-        f"{'; the workload ends' if ends else ''}"
-    )

@@ -5,25 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from holdfast import catalogue
 from holdfast.engine.driver_process import execute
 from holdfast.engine.judging import judge_run
-from holdfast.engine.reporting import report_run
-from holdfast.engine.run_progress import RunProgress, so_far
-from holdfast.engine.shown_verdict import show_verdict
+from holdfast.engine.run_progress import RunProgress
 from holdfast.harness.core.errors import HoldfastError
 from holdfast.harness.core.json_value import Json
-from holdfast.harness.plans.manifest import OWN, Manifest, Origin
+from holdfast.harness.judging.lens import Watch
+from holdfast.harness.plans.manifest import OWN, Origin
 from holdfast.harness.verdicts.judged import Judged
 from holdfast.planning import prepare, run_folder
 from holdfast.planning.resolve import Prepared
-
-if TYPE_CHECKING:
-    from holdfast.engine.live_verdicts import Violation
 
 
 def carry_out(
@@ -52,17 +47,10 @@ def carry_out(
     for line in prepare.notes(prepared):
         click.echo(f"note: {line}", err=True)
     run = run_folder.create(prepared, out, again, hosts=hosts, origin=origin)
-    if until_violation:
-        _say_if_blind(run.read_manifest())
     shown = RunProgress(virtual=plan.backend in catalogue.VIRTUAL_TIME)
     failed = 0
-
-    def told(violation: Violation) -> bool:
-        shown.tell(so_far(violation, ends=until_violation))
-        return until_violation
-
     try:
-        execute(run, shown, told if until_violation or not quiet else None)
+        execute(run, shown, Watch(tell=shown.tell, quiet=quiet, until_violation=until_violation))
     except HoldfastError as error:
         if not run.has(run.faults) and not any(run.history.glob("c*.seg")):
             raise
@@ -74,22 +62,11 @@ def carry_out(
     verdicts = judge_run(run, plan.checkers)
     if failed and verdicts.exit_code != 1:
         verdicts = replace(verdicts, exit_code=failed)
+    # Only now: what reports are made of would delay the start of the run by 0.1 s.
+    from holdfast.engine.reporting import report_run
+    from holdfast.engine.shown_verdict import show_verdict
+
     report = report_run(run, verdicts)
     if not quiet:
         show_verdict(verdicts, report, verbose=verbose)
     return replace(verdicts, report=report)
-
-
-def _say_if_blind(manifest: Manifest) -> None:
-    """Tells why the run cannot end at a violation, if it cannot."""
-    from holdfast.engine.live_verdicts import judged_early
-
-    plan, row = manifest.plan, catalogue.BACKENDS[manifest.plan.backend]
-    if row.virtual_time or row.hosts_file:
-        why = f"runs on backend {plan.backend} are judged at their end only"
-    elif not judged_early(manifest):
-        faults = ", ".join(name for name, _ in plan.nemeses) or "these options"
-        why = f"{plan.system} promises nothing under {faults} that is judged before the end"
-    else:
-        return
-    click.echo(f"note: --until-violation has no effect: {why}", err=True)

@@ -37,6 +37,7 @@ from holdfast.harness.verdicts.departure import Departure, Specification
 from holdfast.harness.verdicts.judged import Judged, Judgement
 from holdfast.harness.verification import verify
 from holdfast.harness.verification.recorded_rows import Rows, Writer
+from holdfast.lenses.certificates import certifier
 from holdfast.planning import prepare
 from holdfast.planning.resolve import Prepared
 
@@ -143,9 +144,9 @@ def in_memory(
     recording = reader.merge(written)
     case = case_of(manifest, recording, world.marks, world.faults)
     _, checkers = with_named(manifest, manifest.plan.checkers)
-    orders = bytearray()
-    verdicts = judge.judge_case(manifest, case, checkers, orders)
-    _verify(manifest, written, world, verdicts, bytes(orders))
+    certifies = certifier()
+    verdicts = judge.judge_case(manifest, case, checkers, certifies)
+    _verify(manifest, written, world, verdicts, bytes(certifies.orders))
     if departure is not None:
         departure = replace(departure, t_ns=departure.t_ns - verdicts.start_ns)
     return Ran(

@@ -16,12 +16,11 @@ from holdfast.engine.lenses import sections
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.verdicts.judged import Judged
+from holdfast.reports.outputs.terminal import render
 
 
 def show_verdict(verdicts: Judged, report: str, *, verbose: bool = False) -> None:
     """Print the verdict on standard output; verbose: with its tables."""
-    from holdfast.reports.outputs.terminal import render
-
     violated = any(row.verdict is Verdict.VIOLATED for row in verdicts.verdicts)
     simulated = verdicts.backend in catalogue.VIRTUAL_TIME
     explained = violated and report and simulated

@@ -5,13 +5,20 @@ from __future__ import annotations
 import gc
 from dataclasses import replace
 
+from holdfast.checkers.facts.legal_orders import ORDERS
 from holdfast.harness.core.errors import HoldfastError
 from holdfast.harness.core.json_value import plain
+from holdfast.harness.judging.certificates import Certifier
 from holdfast.harness.judging.lens import Lens
 from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.runs.directory import RunDir
 from holdfast.harness.verdicts.judged import Judged, Verified
 from holdfast.harness.verification.verify import verify_run
+
+
+def certifier() -> Certifier:
+    """Makes the certificates of one run."""
+    return Certifier(ORDERS)
 
 
 class Certificates(Lens):

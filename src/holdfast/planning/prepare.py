@@ -11,10 +11,11 @@ from dataclasses import replace
 from holdfast import catalogue
 from holdfast.catalogue.table import Names
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import Fault
 from holdfast.harness.plans.command_line import run_command
 from holdfast.harness.plans.plan import LEASE_NS, Known, Plan
-from holdfast.planning import checks, offered_load, own_code, server_disks
+from holdfast.planning import checks, offered_load, own_code
 from holdfast.planning.backends import clients_here, usable_backend
 from holdfast.planning.drawing import draw
 from holdfast.planning.manifest import manifest as manifest
@@ -47,7 +48,8 @@ def complete(plan: Plan) -> Plan:
 
 def prepared(plan: Plan) -> Prepared:
     """The complete plan, resolved; UsageError lists its mistakes."""
-    plan = server_disks.with_disks(plan)
+    for need in catalogue.PLAN_NEEDS:
+        plan = load(need)(plan)
     found = checks.aimed(resolve(plan))
     plan = found.plan
     problems = checks.problems(found)

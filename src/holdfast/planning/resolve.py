@@ -14,9 +14,6 @@ from holdfast.catalogue import design_sheet, user_system
 from holdfast.catalogue.mutants import MUTANTS
 from holdfast.catalogue.rows import BackendRow, SystemRow, WorkloadRow
 from holdfast.checkers.user_checker import UserChecker
-from holdfast.clusters.libraries.system import entry as entry_of_library
-from holdfast.clusters.programs.system import entry as entry_of_program
-from holdfast.clusters.programs.system import is_program
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import Able, Confined, System
@@ -93,11 +90,10 @@ def resolve(plan: Plan) -> Prepared:
     options and for a checker that cannot be used."""
     # A lock class may keep its state in memory: a simulated run begins with a new one.
     row = user_system.row(plan.system, again=plan.backend in catalogue.VIRTUAL_TIME)
-    library = plan.options.get("library")
     entry = row.entry
-    if library is not None:
-        of_library = entry_of_program if is_program(library) else entry_of_library
-        entry = of_library(plan.system, plan.options)
+    for option, entry_of in catalogue.SYSTEM_ENTRIES.items():
+        if option in plan.options:
+            entry = load(entry_of)(plan.system, plan.options)
     system: System = load(entry)
     try:
         planned = [*plan.nemeses, *((fault.do, fault.params) for fault in plan.faults)]

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from holdfast import catalogue
-from holdfast.engine.live_verdicts import case_so_far, promised_throughout
 from holdfast.harness.core.clock import now_ns
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.loading import load
@@ -26,6 +25,7 @@ from holdfast.harness.judging.judge import judge_case
 from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.runs.directory import RunDir
 from holdfast.harness.verdicts.judged import Judgement
+from holdfast.lenses.live_verdicts import case_so_far, promised_throughout
 
 
 def so_far(run: RunDir) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from holdfast.harness.judging.run_case import case_of
 from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.runs import journal
+from holdfast.lenses.certificates import certifier
 from holdfast.planning import prepare, run_folder
 from holdfast.planning.resolve import resolve
 
@@ -50,7 +51,7 @@ def judged(chosen: Plan) -> dict[str, Any]:
     recording = reader.merge(simulated.written())
     case = case_of(manifest, recording, simulated.marks, simulated.faults)
     checkers = {prop: load(catalogue.CHECKERS[prop]) for prop in manifest.asks}
-    found: dict[str, Any] = plain(judge.judge_case(manifest, case, checkers))
+    found: dict[str, Any] = plain(judge.judge_case(manifest, case, checkers, certifier()))
     return found
 
 

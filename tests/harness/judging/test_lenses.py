@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from benchmarks.run_directory import Shape, write
 
 from holdfast import catalogue
+from holdfast.engine import driver_process
 from holdfast.engine.judging import judge_run
 from holdfast.harness.core.case import Case
+from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import HoldfastError
 from holdfast.harness.core.verdict import Verdict
-from holdfast.harness.judging.lens import Lens
+from holdfast.harness.judging.lens import Lens, Watch
 from holdfast.harness.plans.manifest import Manifest
+from holdfast.harness.plans.plan import Plan
 from holdfast.harness.runs import directory
 from holdfast.harness.runs.directory import RunDir
 from holdfast.harness.verdicts.judged import Judged, Verified
+from holdfast.planning import prepare, run_folder
 
 
 class Doubting(Lens):
@@ -53,6 +60,22 @@ class Lenient(Lens):
 
 
 LENIENT = Lenient()
+
+
+class Beside(Lens):
+    """Notes the stage of the run at which it is entered and left, and what it is given."""
+
+    seen: ClassVar[list[object]] = []
+
+    @contextmanager
+    def during(self, run: RunDir, manifest: Manifest, watch: Watch) -> Iterator[None]:
+        Beside.seen += [any(run.history.glob("*.seg")), watch.until_violation]
+        watch.tell(f"{manifest.plan.system} works")
+        yield
+        Beside.seen.append(any(run.history.glob("*.seg")))
+
+
+BESIDE = Beside()
 
 
 @pytest.fixture
@@ -98,3 +121,15 @@ def test_a_lens_changes_no_verdict(
     with pytest.raises(HoldfastError, match="lens Lenient changed a verdict"):
         judge_run(run)
     assert not run.verdicts.exists()
+
+
+def test_a_lens_is_entered_when_the_driver_works_and_left_when_the_run_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = Plan(system="reference", backend="sim", seed=1, time_ns=SECOND, lease_ns=SECOND // 2)
+    run = run_folder.create(prepare.prepared(plan), tmp_path, "again")
+    monkeypatch.setattr(catalogue, "LENSES", {"own": f"{__name__}:BESIDE"})
+    monkeypatch.setattr(Beside, "seen", [])
+    lines = list[str]()
+    driver_process.execute(run, lambda row: None, Watch(tell=lines.append, until_violation=True))
+    assert (Beside.seen, lines) == ([False, True, True], ["reference works"])

@@ -192,9 +192,8 @@ def test_one_token_of_two_owners_is_no_order_of_tokens(
         verdict=Verdict.HOLDS,
         reason="",
         exercised={},
-        order=(("db", asked),),
     )
-    assert bool(verified(given, told_of(given, verdict)).refused) == wrong
+    assert bool(verified(given, told_of(given, verdict, (("db", asked),))).refused) == wrong
 
 
 def test_kernel_timestamps_narrow_the_side_that_they_are_of_where_they_count_and_fit() -> None:

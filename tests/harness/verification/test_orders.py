@@ -105,10 +105,8 @@ def excluded(made: Sequence[Grant], shared: Sequence[bool]) -> bool:
 
 def accepted(given: Case, order: Order) -> bool:
     """Whether the verifier takes an order for the proof that exclusion holds."""
-    verdict = PropertyVerdict(
-        property="mutual-exclusion", verdict=Verdict.HOLDS, reason="", order=order
-    )
-    return not verified(given, told(given, verdict)).refused
+    verdict = PropertyVerdict(property="mutual-exclusion", verdict=Verdict.HOLDS, reason="")
+    return not verified(given, told(given, verdict, order)).refused
 
 
 def compare(given: Case, possible: bool) -> str:
@@ -212,10 +210,8 @@ def test_the_log_is_accepted_if_and_only_if_nothing_in_it_is_accused(
     for seed in range(12):
         given = guarded_case(seed, mutant)
         verdict = check(given)
-        held = replace(
-            verdict, verdict=Verdict.HOLDS, findings=(), order=order_of(given), exercised={}
-        )
-        refused = verified(given, told(given, held)).refused
+        held = replace(verdict, verdict=Verdict.HOLDS, findings=(), exercised={})
+        refused = verified(given, told(given, held, order_of(given))).refused
         assert bool(refused) == bool(verdict.findings), (seed, refused, verdict.findings)
         seen.add(bool(refused))
     assert False in seen
@@ -234,10 +230,8 @@ def test_a_log_in_another_order_or_with_a_row_less_is_refused(prop: str) -> None
     ((name, rows), *more) = order_of(given) or ()
     assert len(rows) > 3
     for other in (rows[:-1], (rows[1], rows[0], *rows[2:]), (*rows, rows[0]), rows[::-1]):
-        verdict = PropertyVerdict(
-            property=prop, verdict=Verdict.HOLDS, reason="", order=((name, other), *more)
-        )
-        assert verified(given, told(given, verdict)).refused
+        verdict = PropertyVerdict(property=prop, verdict=Verdict.HOLDS, reason="")
+        assert verified(given, told(given, verdict, ((name, other), *more))).refused
 
 
 def test_a_certificate_of_no_known_property_is_refused() -> None:

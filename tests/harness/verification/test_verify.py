@@ -146,7 +146,7 @@ def held(prop: str, order: Any) -> tuple[Any, dict[str, Any]]:
     verdict = load(catalogue.CHECKERS[prop])(given)
     assert not verdict.findings
     found = replace(verdict, verdict=Verdict.HOLDS)
-    return given, told(given, replace(found, order=order(given)))
+    return given, told(given, found, order(given))
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def held(path: Path) -> dict[str, Any]:
     given = case(HELD, asked=("no-stale-write",))
     verdict = no_stale_write.check(given)
     order = legal_orders.of_requests(given)
-    verdicts = told(given, replace(verdict, verdict=Verdict.HOLDS, order=order))
+    verdicts = told(given, replace(verdict, verdict=Verdict.HOLDS), order)
     run_of(path, given, verdicts)
     return verdicts
 

@@ -7,18 +7,22 @@ end, from all rows. A promise counts if it holds under each kind of fault of the
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+
+import click
 
 from holdfast import catalogue
 from holdfast.harness.core.case import Case, Checker
-from holdfast.harness.core.clock import now_ns
+from holdfast.harness.core.clock import SECOND, now_ns
 from holdfast.harness.core.errors import HoldfastError
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.verdict import Finding
 from holdfast.harness.history.beside_run import BesideRun
 from holdfast.harness.history.growing import Growing
 from holdfast.harness.history.reader import Recording
+from holdfast.harness.judging.lens import Lens, Watch
 from holdfast.harness.judging.outcome import promised
 from holdfast.harness.judging.run_case import case_of, kinds_of, options_of
 from holdfast.harness.plans.manifest import Manifest
@@ -80,7 +84,7 @@ def judged_early(manifest: Manifest) -> list[str]:
     return [prop for prop in asked if promised_throughout(manifest, prop)]
 
 
-class LiveVerdicts(BesideRun):
+class LiveJudge(BesideRun):
     """Judges a run from entry to exit; `tell` is called in its thread, once per property.
 
     The run's clients have to be on this machine: it reads their segments while they are written.
@@ -134,3 +138,53 @@ class LiveVerdicts(BesideRun):
             rows=self._history.seen,
             dropped=self._history.dropped,
         )
+
+
+def so_far(violation: Violation, *, ends: bool) -> str:
+    """The line about a violation in a run that goes on."""
+    rows = f"{violation.rows} operations"
+    if violation.dropped:
+        rows = f"the newest {violation.rows - violation.dropped} of {rows}"
+    return (
+        f"  violated at {violation.at_ns / SECOND:.3f} s, seen {violation.after_ns / SECOND:.1f} s"
+        f" later in {rows}: {violation.property}: {violation.sentence}"
+        f"{'; the workload ends' if ends else ''}"
+    )
+
+
+def blind(manifest: Manifest) -> str:
+    """Why no violation is seen before the end of the run, "" if it may be."""
+    plan, row = manifest.plan, catalogue.BACKENDS[manifest.plan.backend]
+    if row.virtual_time or row.hosts_file:
+        return f"runs on backend {plan.backend} are judged at their end only"
+    if not judged_early(manifest):
+        faults = ", ".join(name for name, _ in plan.nemeses) or "these options"
+        return f"{plan.system} promises nothing under {faults} that is judged before the end"
+    return ""
+
+
+class LiveVerdicts(Lens):
+    """Tells violations while a run goes on, and ends its workload if the user wants that."""
+
+    @contextmanager
+    def during(self, run: RunDir, manifest: Manifest, watch: Watch) -> Iterator[None]:
+        """Judges what is recorded so far, where the rows are written on this machine."""
+        why = blind(manifest)
+        if why and watch.until_violation:
+            watch.tell(f"note: --until-violation has no effect: {why}")
+        if why or (watch.quiet and not watch.until_violation):
+            yield
+            return
+
+        def tell(violation: Violation) -> None:
+            watch.tell(so_far(violation, ends=watch.until_violation))
+            if watch.until_violation:
+                watch.end_workload()
+
+        with LiveJudge(run, manifest, tell) as live:
+            yield
+        if live.problem:
+            click.echo(f"holdfast: not judged while it ran: {live.problem}", err=True)
+
+
+LIVE_VERDICTS = LiveVerdicts()
