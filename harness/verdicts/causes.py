@@ -44,6 +44,10 @@ BY_OWNER = {LATE, RELEASED, "foreign"}
 """Mechanisms that a delay of the owner sets off, the first of the witnesses."""
 STUCK, REFUSED = ("orphan", "deadlock"), "spurious-refusal"
 """Kinds of findings of a lock that no request is granted; of one request that was refused."""
+GRANTED = ("acquire", "try")
+"""Calls that are granted a lock."""
+FREED_BY_ANOTHER = "wrong-reason/released"
+"""Rule of a notice that a hold was released, to an owner who had requested no release."""
 NOT_OWN = ("told", "released", "answered")
 """Rules by which a late write is the owner's own doing: it knew that it did not hold any more."""
 
@@ -61,6 +65,21 @@ class _Member:
     def attempts(self) -> set[int]:
         """The attempts that its witnesses belong to."""
         return {event.attempt for event in self.finding.witnesses if event.attempt > 0}
+
+    @property
+    def shows(self) -> str:
+        """The kind of finding that it is, or that it is a trace of: a hold that was released, but
+        not by its owner, was released by another client."""
+        rule = (self.finding.certificate or {}).get("rule", "")
+        return FREED[0] if rule == FREED_BY_ANOTHER else self.finding.kind
+
+    def touched(self) -> set[tuple[str, int]]:
+        """Lock and token of the holds that its renewals and releases acted on, by the answers."""
+        return {
+            (self.finding.lock, event.token)
+            for event in self.finding.witnesses
+            if event.op in ("renew", "release") and event.token >= 0 and event.status == "ok"
+        }
 
     @property
     def mechanism(self) -> str:
@@ -193,12 +212,14 @@ def _incidents(run: Judged, members: Sequence[_Member]) -> list[_Incident]:
     return sorted(incidents, key=lambda one: one.root.finding.t_ns)
 
 
-def _connected(members: Iterable[_Member]) -> list[_Incident]:
-    """Findings that share an attempt, directly or over others, are of one incident."""
+def _connected(members: Sequence[_Member]) -> list[_Incident]:
+    """Findings that share an attempt, directly or over others, are of one incident. A release or
+    renewal of another client's hold concerns that one: the token of its answer names it."""
     of_attempt = dict[int, _Incident]()
     incidents = list[_Incident]()
+    named = _named_by_token(members)
     for one in sorted(members, key=lambda each: each.finding.t_ns):
-        attempts = one.attempts
+        attempts = one.attempts | {named[hold] for hold in one.touched() if hold in named}
         met = list({id(of_attempt[a]): of_attempt[a] for a in attempts if a in of_attempt}.values())
         # The larger one takes in the others: a finding changes its incident seldom.
         joint = max(met, key=lambda each: len(each.members), default=_Incident(members=[]))
@@ -210,7 +231,18 @@ def _connected(members: Iterable[_Member]) -> list[_Incident]:
         joint.members += [*moved, one]
         for member in (*moved, one):
             of_attempt.update(dict.fromkeys(member.attempts, joint))
+        of_attempt.update(dict.fromkeys(attempts, joint))
     return [one for one in incidents if one.members]
+
+
+def _named_by_token(members: Iterable[_Member]) -> dict[tuple[str, int], int]:
+    """The attempts that were granted a lock, by lock and token; none of a repeated token."""
+    attempts = dict[tuple[str, int], set[int]]()
+    for one in members:
+        for event in one.finding.witnesses:
+            if event.op in GRANTED and event.token >= 0:
+                attempts.setdefault((one.finding.lock, event.token), set()).add(event.attempt)
+    return {hold: min(several) for hold, several in attempts.items() if len(several) == 1}
 
 
 def _continued(incidents: Iterable[_Incident]) -> list[_Incident]:
@@ -262,7 +294,7 @@ def _followed(run: Judged, member: _Member, owners: Mapping[int, _Incident]) -> 
     if str((finding.certificate or {}).get("rule", "")).rpartition("/")[2] in NOT_OWN:
         return None
     # A stale write names both owners: the late one and the newer one.
-    named = [event for event in finding.witnesses if event.op in ("acquire", "try")]
+    named = [event for event in finding.witnesses if event.op in GRANTED]
     incidents = [owners.get(event.attempt) for event in named[:2]]
     first = incidents[0] if incidents else None
     if first is None:
@@ -276,7 +308,7 @@ def _beside(incident: _Incident) -> set[int]:
     """The attempts that were granted while another one held: their grants are the violation."""
     found = set[int]()
     for one in incident.members:
-        grants = [e for e in one.finding.witnesses if e.op in ("acquire", "try")]
+        grants = [e for e in one.finding.witnesses if e.op in GRANTED]
         if one.mechanism in (RELEASED, OVERLAP) and len(grants) > 1:
             found.add(max(grants, key=lambda event: event.t_ret_ns).attempt)
     return found
@@ -345,7 +377,7 @@ def _by_mechanism(incidents: Iterable[_Incident]) -> list[list[_Incident]]:
     freeing = any(one.mechanism == RELEASED for one in incidents)
     for one in incidents:
         # A release of another's hold is the same defect where no grant met that hold.
-        same = freeing and one.root.finding.kind == FREED[0]
+        same = freeing and one.root.shows == FREED[0]
         groups.setdefault((one.broken, RELEASED if same else one.mechanism), []).append(one)
     in_order = sorted(groups, key=lambda key: _order(key[1]))
     for n, key in reversed(list(enumerate(in_order))):
@@ -359,18 +391,18 @@ def _by_mechanism(incidents: Iterable[_Incident]) -> list[list[_Incident]]:
 
 def _kinds(group: Iterable[_Incident]) -> set[str]:
     """The kinds of findings, without late writes: many causes have them."""
-    return {one.finding.kind for each in group for one in each.members if not one.late}
+    return {one.shows for each in group for one in each.members if not one.late}
 
 
 def _by_fault(group: Sequence[_Incident]) -> Iterator[tuple[list[_Incident], tuple[str, ...]]]:
     """A group by the kinds of fault that its incidents need, with these kinds.
 
-    What makes a write late is the owner's delay, whatever delayed it. Of the rest one that occurred
-    without a fault needs none, and neither do the others then. Else as few kinds as explain all;
-    kinds that explain the same incidents remain side by side.
+    What makes a write or a release late is the owner's delay, whatever delayed it. Of the rest one
+    that occurred without a fault needs none, and neither do the others then. Else as few kinds as
+    explain all; kinds that explain the same incidents remain side by side.
     """
     group = sorted(group, key=lambda one: one.root.finding.t_ns)
-    if group[0].mechanism == LATE:
+    if all(one.mechanism in BY_OWNER for one in group):
         yield group, tuple(dict.fromkeys(kind for one in group for kind in one.kinds))
         return
     if any(not one.kinds for one in group):

@@ -20,6 +20,8 @@ from holdfast.reports.text.least_tried import least_tried
 
 ANNOTATIONS = 10
 """Maximum number of annotations that GitHub shows per step."""
+BY_CAUSE = ("violation", "limit")
+"""Kinds of problems that may have a cause."""
 MOST_LINES = 25
 """Lines of a failure's text."""
 SUMMARY_BYTES = 1 << 20
@@ -61,32 +63,53 @@ def headline(troubles: Sequence[Trouble], results: Sequence[Result]) -> str:
 
 
 def terminal(troubles: Sequence[Trouble], results: Sequence[Result]) -> str:
-    """One line per problem, with the command that repeats it; the outcome last."""
-    lines = []
-    for one in by_cause(troubles):
+    """One line per problem, with the command that repeats it; the outcome last. Of more lines than
+    fit the limits go first, then the later problems, and both are counted."""
+    ordered = sorted(by_cause(troubles), key=lambda one: one.code == PASSED)
+    blocks = _blocks(ordered)
+    last = [*few_runs(troubles, results), headline(troubles, results)]
+    room = MOST_LINES - len(last)
+    if sum(map(len, blocks)) > room:
+        shown, used = 0, 1
+        while used + len(blocks[shown]) <= room:
+            used += len(blocks[shown])
+            shown += 1
+        left = Counter(words(one.kind) for one in ordered[shown:])
+        names = ", ".join(f"{n} {word}" for word, n in left.items())
+        blocks = [*blocks[:shown], [f"{left.total()} more: {names}; --json and --junit have all"]]
+    return "\n".join([line for block in blocks for line in block] + last)
+
+
+def _blocks(troubles: Iterable[Trouble]) -> list[list[str]]:
+    """The lines of each problem; a command stands below the first problem that needs it."""
+    blocks, seen = list[list[str]](), set[str]()
+    for one in troubles:
         prop = f" {one.property}:" if one.property else ""
         says = stopped(one.sentence, TEXT_LIMIT)
-        lines.append(f"{words(one.kind)}: {plain(one.cell, 200)}:{prop} {says}")
+        block = [f"{words(one.kind)}: {plain(one.cell, 200)}:{prop} {says}"]
         if one.code != PASSED and one.result is not None:
-            lines += [f"  report: {plain(one.result.run)}/report.html"] if one.result.run else []
-            lines += [line for line in commands(one) if line not in lines]
-    lines += few_runs(troubles, results)
-    return "\n".join([*lines, headline(troubles, results)])
+            block += [f"  report: {plain(one.result.run)}/report.html"] if one.result.run else []
+            block += [line for line in commands(one) if line not in seen]
+        seen.update(block)
+        blocks.append(block)
+    return blocks
 
 
 def by_cause(troubles: Sequence[Trouble]) -> list[Trouble]:
     """The problems with the violations of one cell that have one cause in one run as one: with all
-    their properties and the sentence of the cause."""
+    their properties and the sentence of the cause. Likewise those of one cell in equal words."""
     groups: dict[tuple[object, ...], list[Trouble]] = {}
-    for n, one in enumerate(troubles):
-        cause = _cause(one)
-        key = (one.cell, one.result.key, cause) if one.result and cause else (n,)
+    for one in troubles:
+        run = one.result.key if one.result else ""
+        # Two violations without a known cause may have two.
+        alone = one.property if one.kind in BY_CAUSE else one.sentence
+        key = (one.kind, one.cell, run, one.exercise, _cause(one) or alone)
         groups.setdefault(key, []).append(one)
     return [_joint(group) for group in groups.values()]
 
 
 def _cause(trouble: Trouble) -> str:
-    if trouble.kind != "violation" or trouble.result is None:
+    if trouble.kind not in BY_CAUSE or trouble.result is None:
         return ""
     judged = trouble.result.properties.get(trouble.property)
     return judged.cause if judged else ""
@@ -94,9 +117,9 @@ def _cause(trouble: Trouble) -> str:
 
 def _joint(group: Sequence[Trouble]) -> Trouble:
     first, cause = group[0], _cause(group[0])
-    if not cause:
-        return first
     names = dict.fromkeys(one.property for one in group)
+    if not cause:
+        return replace(first, property=", ".join(names))
     runs = first.sentence.partition(": ")[0]
     return replace(first, property=", ".join(names), sentence=f"{runs}: {cause}")
 

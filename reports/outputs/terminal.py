@@ -12,20 +12,13 @@ from rich.text import Text
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.verdicts.judged import Judged, Judgement, Outcome, UnderKind
 from holdfast.harness.verdicts.section import Section
-from holdfast.reports.run import coverage_table, story
+from holdfast.reports.outputs import brief
+from holdfast.reports.outputs.brief import STYLES
+from holdfast.reports.run import story
 from holdfast.reports.text import formatting, tables
 from holdfast.reports.text.layout import aligned
 
-STYLES = {
-    Outcome.HOLDS: "bold green",
-    Outcome.LIMIT: "bold yellow",
-    Outcome.UNKNOWN: "bold magenta",
-    Outcome.BROKEN: "bold red",
-    Outcome.FAILED: "bold magenta",
-}
 FINDINGS_A_PROPERTY = 3
-ENTRIES = 2
-"""Causes that are printed without -v."""
 COUNTS = 3
 ERRORS = 5
 WIDE = 100
@@ -48,16 +41,15 @@ def render(
     sections  of features that looked at the run
     """
     console, out = tables.buffered(width, colour=colour)
-    _print_verdict(console, run, verbose=verbose)
     if verbose:
+        _print_verdict(console, run)
         _print_tables(console, run)
-    elif not run.evidence.acquire.granted:
-        _print_errors(console, run)
-    elif run.evidence.errors and run.outcome() not in (Outcome.HOLDS, Outcome.LIMIT):
-        console.print(Text(_first_error(run)))
+    else:
+        brief.show(console, run, why)
     for section in sections:
         _print_section(console, section)
-    _print_end(console, run, why, verbose=verbose)
+    if verbose:
+        _print_end(console, run, why)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
 
@@ -75,60 +67,29 @@ def _print_tables(console: Console, run: Judged) -> None:
         tables.show(console, _faults(run))
 
 
-def _print_verdict(console: Console, run: Judged, *, verbose: bool) -> None:
-    if verbose:
-        name = formatting.plain(run.run, 80)
-        console.print(Text(f"{name}, seed {run.seed}", style="dim"))
+def _print_verdict(console: Console, run: Judged) -> None:
+    console.print(Text(f"{formatting.plain(run.run, 80)}, seed {run.seed}", style="dim"))
     console.print(Text(story.headline(run), style=STYLES[run.outcome()]))
     for line in aligned(story.answers(run), console.width, 2):
         console.print(Text(line))
     for sentence in story.how_to_fail(run):
         console.print(Text(sentence))
-    entries = story.entries(run)
-    for n, entry in enumerate(entries if verbose else entries[:ENTRIES]):
-        _print_entry(console, entry, brief=n > 0 and not verbose)
-    if len(entries) > ENTRIES and not verbose:
-        console.print(Text(f"  {len(entries) - ENTRIES} more causes: -v, or the report"))
-    for sentence in story.servers(run):
+    for entry in story.entries(run):
+        _print_entry(console, entry)
+    tried = (*story.tried(run), *story.notices(run))
+    for sentence in (*story.servers(run), *story.held(run), *tried, *story.left_open(run)):
         console.print(Text(sentence))
-    if verbose:
-        tried = (*story.tried(run), *story.notices(run))
-        for sentence in (*story.held(run), *tried, *story.left_open(run)):
-            console.print(Text(sentence))
-    else:
-        _print_scope(console, run)
-    # What was left open comes after what is broken: with -v, and in the report.
-    if run.remedy and (verbose or run.outcome() is not Outcome.BROKEN):
+    if run.remedy:
         console.print(Text(f"{story.EXERCISE}:"))
         console.print(Text(f"  {formatting.plain(run.remedy, 1200)}"), soft_wrap=True)
-    if verbose:
-        console.print()
+    console.print()
 
 
-def _print_scope(console: Console, run: Judged) -> None:
-    """What held, how often it could have failed, what could not have, and the first reason."""
-    chance = coverage_table.sentence(run) if run.outcome() is Outcome.HOLDS else ""
-    rows = [("tried", chance)] if chance else []
-    if run.outcome() is Outcome.UNKNOWN:
-        left, questions = story.left_open(run), coverage_table.open_questions(run)
-        rows = [("open", questions)] if questions else []
-        more = f" {formatting.count(len(left) - 1, 'more reason')}: -v." if len(left) > 1 else ""
-        rows += [("why", left[0] + more)] if left else []
-    for line in aligned(rows, console.width, 2):
-        console.print(Text(line))
-    # A run that holds says so of all its properties: their names are in the table.
-    for sentence in [] if run.outcome() is Outcome.HOLDS else story.held(run):
-        console.print(Text(sentence))
-    for sentence in [] if run.outcome() is Outcome.UNKNOWN else story.not_tested(run):
-        console.print(Text(sentence))
-
-
-def _print_entry(console: Console, entry: story.Entry, *, brief: bool) -> None:
-    """One cause: its title, what happened, how often and, unless brief, what to do."""
+def _print_entry(console: Console, entry: story.Entry) -> None:
+    """One cause: its title, what happened, how often and what to do."""
     word = Outcome.BROKEN if entry.cause.broken else Outcome.LIMIT
     console.print(Text.assemble((word.value, STYLES[word]), f"  {entry.title}"))
-    rows = [("cause", entry.sentence), ("extent", entry.extent)]
-    rows += [] if brief else [("do", entry.remedy)]
+    rows = [("cause", entry.sentence), ("extent", entry.extent), ("do", entry.remedy)]
     for line in aligned(rows, console.width, 2):
         console.print(Text(line))
 
@@ -210,16 +171,6 @@ def _print_errors(console: Console, run: Judged) -> None:
         tables.show(console, _errors(run))
 
 
-def _first_error(run: Judged) -> str:
-    """How many calls ended with an error, with the first of them: it may be of the user's own
-    code, and no fault's doing."""
-    errors = run.evidence.errors
-    first = min(errors, key=lambda one: one.first_ns)
-    calls = sum(one.n for one in errors)
-    error = formatting.plain(first.error, 160)
-    return f"{calls:,} call errors (-v), the first of {formatting.plain(first.op, 20)}: {error}"
-
-
 def _errors(run: Judged) -> Table:
     table = tables.table(("op", "calls", "clients", "first"), "error")
     for one in run.evidence.errors[:ERRORS]:
@@ -269,8 +220,8 @@ def _print_section(console: Console, section: Section) -> None:
     console.print()
 
 
-def _print_end(console: Console, run: Judged, why: str, *, verbose: bool) -> None:
-    if run.verified.properties and verbose:
+def _print_end(console: Console, run: Judged, why: str) -> None:
+    if run.verified.properties:
         names = ", ".join(name.replace("-", " ") for name in run.verified.properties)
         text = f"independently verified against the recorded rows: {names}"
         console.print(Text(formatting.plain(text, 600)))
@@ -280,7 +231,6 @@ def _print_end(console: Console, run: Judged, why: str, *, verbose: bool) -> Non
         console.print(Text(formatting.plain(text, 600)))
     console.print(Text(f"report  {formatting.plain(run.report_path(), 300)}"), soft_wrap=True)
     console.print(Text(f"again   {formatting.plain(run.command, 1200)}"), soft_wrap=True)
-    if verbose:
-        console.print(Text(f"seed    {run.seed}"))
+    console.print(Text(f"seed    {run.seed}"))
     if why:
         console.print(Text(f"why     {formatting.plain(why, 300)}"), soft_wrap=True)

@@ -136,7 +136,9 @@ HAPPENED = {
 def _limits(run: Judged, system: str, *, kept: bool) -> str:
     """Violated, but never promised: what happened, and whose promise it was not."""
     events = _events(_those(run, Verdict.VIOLATED))
-    what = listed(events)
+    more = len(events) - EVENTS
+    others = [f"{count(more, 'more property', 'more properties')} violated"] if more > 0 else []
+    what = listed([*events[:EVENTS], *others])
     rest = "kept its promises and never" if kept else "never"
     pronoun = "it" if len(events) == 1 else "this"
     return f"{what}. {system} {rest} promised to prevent {pronoun}."
@@ -214,6 +216,7 @@ class Entry:
 
     title    name of the kind of finding that began it
     sentence the fault, the calls and what followed, of its first occurrence
+    brief    the same without what follows from the rest
     often    how often it occurred, after which faults
     extent   the same with its findings by property; findings: those alone
     means    what such a finding is; remedy: what to do
@@ -222,6 +225,7 @@ class Entry:
     cause: Cause
     title: str
     sentence: str
+    brief: str
     often: str
     extent: str
     findings: str
@@ -249,12 +253,31 @@ def _entry(run: Judged, cause: Cause) -> Entry:
         cause=cause,
         title=plain(words.name, 60),
         sentence=stopped(cause.sentence, 1200),
+        brief=stopped(_brief(run, cause), 600),
         often=_often(run, cause),
         extent=_extent(run, cause),
         findings=_findings(cause),
         means=words.means,
         remedy=cause.advice or words.remedy,
     )
+
+
+def _brief(run: Judged, cause: Cause) -> str:
+    """The fault or event, the newer owner's grant and what was wrong, without reasons and without
+    the grant that they imply."""
+    prop, place = cause.first
+    finding = next(row.findings[place] for row in run.verdicts if row.property == prop)
+    if not cause.steps:
+        return cause.sentence
+    *earlier, last = cause.steps
+    calls = {event.row: event.op for event in finding.witnesses}
+    events = [step for step in earlier if step.fault or step.event]
+    grants = [step for step in earlier if calls.get(step.row) in ("acquire", "try")]
+    newer = grants[1:] if events else grants
+    texts = [step.text for step in earlier if step in events or step in newer]
+    # The reason why the lock was held then stands behind a colon.
+    what = last.text if last.row >= 0 else last.text.partition(": ")[0]
+    return "; ".join([*texts, what])
 
 
 def _extent(run: Judged, cause: Cause) -> str:

@@ -156,6 +156,28 @@ def test_a_planted_bug_is_one_entry_whatever_the_properties_that_it_breaks(name:
     assert check(name)
 
 
+FREED_BY_ANOTHER = (9020, 9077, 9088, 9121)
+"""Seeds of release-by-name at which nothing but its answers shows whose hold a call acted on: a
+notice of a release that the owner had not requested, a renewal that carries another's token, and
+releases that different faults delayed."""
+
+
+@pytest.mark.parametrize("seed", FREED_BY_ANOTHER[1:3])
+def test_what_a_call_did_to_the_hold_of_another_is_one_entry(seed: int) -> None:
+    assert check("release-by-name", planted("release-by-name", seed))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "seed"), [("release-by-name", FREED_BY_ANOTHER[0]), ("release-by-name", 9121),
+                       ("release-by-lock", 9002)]
+)  # fmt: skip
+def test_what_a_call_did_to_the_hold_of_another_is_one_entry_at_other_seeds(
+    name: str, seed: int
+) -> None:
+    assert check(name, planted(name, seed))
+
+
 @pytest.mark.slow
 def test_entries_equal_causes_in_nine_of_ten_planted_bugs(draws: Draws) -> None:
     names = sorted(SEEDS)

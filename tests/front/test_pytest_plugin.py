@@ -67,6 +67,28 @@ def test_each_outcome_is_told_in_its_own_words(repository: Repository) -> None:
     assert gated.code == 1 and "not written" in gated.said
 
 
+@pytest.mark.slow
+def test_a_violated_test_has_25_lines_and_a_green_one_none_of_its_own(
+    repository: Repository,
+) -> None:
+    """All that pytest prints of it, with the tables of other faults: one failure, no progress."""
+    two = 'nemesis=["kill:every=1s,for=200ms", PAUSES]'
+    repository.write("test_locks.py", TESTS.replace('nemesis="kill:every=1s,for=200ms"', two))
+    failed = repository.run(
+        "pytest -q -p no:cacheprovider --holdfast-seed 3 test_locks.py -k majority_breaks"
+    )
+    lines = failed.said.splitlines()
+    assert failed.code == 1 and len(lines) <= 25, failed.said
+    assert sum(line.startswith("violation: ") for line in lines) >= 1
+    assert any(line.startswith("  again: holdfast run ") for line in lines), failed.said
+    assert any(line.startswith("  report: ") for line in lines)
+    assert failed.said.count("broke its promise") <= 2
+    green = repository.run(
+        "pytest -p no:cacheprovider --holdfast-seed 3 test_locks.py -k single_holds"
+    )
+    assert green.code == 0 and len(green.said.splitlines()) <= 10, green.said
+
+
 LIMIT = """
 import pytest
 

@@ -236,6 +236,48 @@ def test_a_release_of_anothers_hold_is_the_cause_of_the_whole_chain_of_overlaps(
     assert whole.times == 2 and whole.findings["loss"] == (0,)
 
 
+def test_a_renewal_whose_answer_names_another_hold_is_of_the_incident_of_that_hold() -> None:
+    """The service knows owners by name: c5's renewal of a hold that it had released extends c2's,
+    and frees c2 of it later. The token of the answer is all that says so."""
+    held, newer = replace(OLD, token=7), replace(NEW, token=8)
+    former = replace(call("acquire", 5, 9, 100), token=6)
+    renewal = replace(call("renew", 5, 9, 1500), token=7)
+    grant = finding("broken-lease", 3000, held, newer)
+    foreign = finding("foreign-renewal", 1500, former, renewal)
+    (one,) = causes((), mutual_exclusion=[grant], ownership=[foreign])
+    assert one.kind == "broken-lease" and set(one.findings) == {"mutual-exclusion", "ownership"}
+    for other in (replace(renewal, token=-1), replace(renewal, token=6), replace(renewal, token=9)):
+        apart = finding("foreign-renewal", 1500, former, other)
+        assert len(causes((), mutual_exclusion=[grant], ownership=[apart])) == 2
+    # A token that two owners have names neither.
+    twice = finding("token-repeated", 4000, held, replace(call("acquire", 3, 1, 3900), token=7))
+    got = causes((), ownership=[foreign], token_order=[twice])
+    assert [set(one.findings) for one in got] == [{"token-order"}, {"ownership"}]
+
+
+def test_a_hold_that_was_released_by_another_is_a_trace_of_foreign_releases() -> None:
+    """Its owner was notified of a release that it had not requested; whose it was, nobody saw."""
+    third = call("acquire", 3, 4, 6000)
+    notice = finding("wrong-reason", 6500, third, call("lost", 3, 4, 6500))
+    freed = replace(notice, certificate={"rule": "wrong-reason/released"})
+    other = replace(notice, certificate={"rule": "wrong-reason/early"})
+    own = finding("foreign-release", 3500, OLD, NEW, call("release", 2, 1, 3500))
+    (one,) = causes((), ownership=[own], loss_notice=[freed])
+    assert one.kind == "foreign-release" and set(one.findings) == {"ownership", "loss-notice"}
+    assert len(causes((), ownership=[own], loss_notice=[other])) == 2
+    (alone,) = causes((), loss_notice=[freed])
+    assert alone.kind == "wrong-reason"
+
+
+def test_late_releases_are_one_cause_whatever_delayed_them() -> None:
+    third, fourth = call("acquire", 3, 1, 6000), call("acquire", 4, 1, 7500)
+    first = finding("foreign-release", 5150, OLD, NEW, call("release", 2, 1, 5150))
+    second = finding("foreign-release", 8000, third, fourth, call("release", 3, 1, 8000))
+    clock, loss = PAUSE, fault("reply-loss", "c3", 6100, 7900, id="f2")
+    (one,) = causes((clock, loss), ownership=[first, second])
+    assert one.times == 2 and set(one.under) == {"pause", "reply-loss"}
+
+
 def test_two_faults_that_both_may_explain_it_are_both_named_once() -> None:
     grant = finding("broken-lease", 3000, OLD, NEW)
     clock = ObservedFault(

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from holdfast.harness.campaigns.baseline import Baseline
+from holdfast.harness.campaigns.baseline import Baseline, of_results
 from holdfast.harness.campaigns.gate import judge, rules
 from holdfast.harness.campaigns.results import Outcome, Result
 from holdfast.harness.core.verdict import Verdict
@@ -112,3 +112,40 @@ def test_a_cause_is_one_failed_case_and_what_one_command_exercises_one_error(
     assert "again: holdfast run --seed 3" in (failure.text or "")
     assert counts == ["3", "1", "1"]
     assert terminal(troubles, [result]).count("holdfast run --time 60s") == 1
+
+
+def test_a_gate_has_at_most_25_lines_and_says_what_is_left_out() -> None:
+    """Many cells, each with two causes, a limit and properties that are no longer exercised."""
+    promised = Outcome(verdict=Verdict.VIOLATED, promised=True, sentence="held twice")
+    results = []
+    for n in range(9):
+        outcomes = {
+            "mutual-exclusion": replace(promised, cause=f"n{n} was killed."),
+            "token-order": replace(promised, cause=f"n{n} was killed."),
+            "ownership": replace(promised, cause=f"c{n} was stopped."),
+            "no-stale-write": replace(promised, promised=False, cause=f"c{n} wrote late."),
+            "no-expired-write": replace(promised, promised=False, cause=f"c{n} wrote late."),
+        }
+        results.append(replace(run(n, "x"), system=f"lock{n}", properties=outcomes))
+    troubles = judge(results, Baseline(), rules([]), TODAY)
+    lines = terminal(troubles, results).splitlines()
+    assert len(lines) <= 25
+    assert lines[-1] == "gate FAILED: 27 problems in 9 runs"
+    violations = [line for line in lines if line.startswith("violation: ")]
+    assert violations[0].startswith("violation: lock0 ")
+    assert ": mutual-exclusion, token-order: " in violations[0]
+    limits = [line for line in lines if line.startswith("LIMIT: ")]
+    more = next(line for line in lines if " more: " in line)
+    assert len(violations) + len(limits) + int(more.split()[0]) == 27
+    assert "LIMIT" in more and more.endswith("--json and --junit have all")
+
+
+def test_what_is_said_of_several_properties_of_a_cell_is_said_once() -> None:
+    kept = Outcome(verdict=Verdict.HOLDS, promised=True)
+    names = ("mutual-exclusion", "token-order", "ownership")
+    good = [replace(run(n, "x"), properties=dict.fromkeys(names, kept)) for n in range(5)]
+    baseline = of_results(good, [])
+    other = [replace(one, workload="another") for one in good]
+    text = terminal(judge(other, baseline, rules([]), TODAY), other)
+    (line,) = (one for one in text.splitlines() if one.startswith("no longer exercised: "))
+    assert all(name in line for name in names)

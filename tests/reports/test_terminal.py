@@ -6,6 +6,7 @@ import unicodedata
 
 import pytest
 
+from holdfast.reports.outputs.brief import cut
 from tests.reports import specimens
 from tests.reports.rendered import terminal as render
 
@@ -105,7 +106,7 @@ def test_a_narrow_terminal_has_each_row_as_a_block() -> None:
     assert "\nmutual-exclusion\n  state: x VIOLATED, promised: yes, severity: critical\n" in text
 
 
-@pytest.mark.parametrize(("name", "most"), [("clean", 10), ("limit", 25), ("broken", 25)])
+@pytest.mark.parametrize(("name", "most"), [("clean", 10), ("limit", 10), ("broken", 25)])
 def test_without_v_a_pass_has_ten_lines_and_a_violation_25(name: str, most: int) -> None:
     run = getattr(specimens, name)()
     text = render(run, width=100, colour=False, verbose=False)
@@ -152,3 +153,41 @@ def test_many_causes_are_counted_and_printed_with_v() -> None:
     assert len(brief.splitlines()) <= 25
     whole = render(run, width=100, colour=False)
     assert sum(line.startswith("  cause ") for line in whole.splitlines()) >= len(kinds)
+
+
+def test_what_is_too_long_is_shortened_where_it_is_missed_least() -> None:
+    """A limit with many consequences, a question left open for many reasons: ten lines too, and a
+    command, the path of the report and the headline are whole."""
+    limit = specimens.limit()
+    limit["system"] = "tests/locks/mylock.py:TheLockOfTheUser"
+    rows = ("mutual-exclusion", "token-order", "no-expired-write", "ownership")
+    limit["verdicts"] = [
+        row | {"property": prop, "verdict": "VIOLATED", "promised": False}
+        for row, prop in zip(limit["verdicts"] * 4, rows, strict=False)
+    ]
+    limit["verdicts"][0]["findings"] = specimens.limit()["verdicts"][1]["findings"] * 3
+    unknown = specimens.unknown() | {"remedy": "holdfast run --system redis " + 60 * "--clients 5 "}
+    for row in unknown["verdicts"]:
+        row["reason"] = "; ".join(f"no {row['property']} under fault {n}: 0 of 7" for n in range(9))
+    for run in (limit, unknown):
+        whole = render(run, width=100, colour=False)
+        lines = render(run, width=100, colour=False, verbose=False).splitlines()
+        assert len(lines) <= 10, "\n".join(lines)
+        (report,) = (line for line in lines if line.startswith("report  "))
+        assert report in whole
+        headline = "\n".join(lines[: next(n for n, x in enumerate(lines) if x.startswith("  "))])
+        assert headline in whole
+    command = next(line for line in lines if "holdfast run" in line)
+    assert command.removeprefix("  run   ").strip() == unknown["remedy"].strip()
+
+
+@pytest.mark.parametrize("room", [24, 40, 60, 100])
+def test_a_text_is_cut_after_a_clause_or_a_word(room: int) -> None:
+    text = (
+        "The resource had no stale request to refuse: 0 of 79; no older owner's request came. More"
+    )
+    short = cut(text, room)
+    assert len(short) <= room
+    assert short == text or short.endswith((".", "…"))
+    stem = short.rstrip(".…")
+    assert text.startswith(stem) and not text[len(stem) : len(stem) + 1].isalnum()

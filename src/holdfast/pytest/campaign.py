@@ -6,8 +6,10 @@ import os
 import re
 import shutil
 from collections.abc import Sequence
+from contextlib import nullcontext, redirect_stderr
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -45,10 +47,12 @@ SINGULAR = {
     "scenario": campaigns.SCENARIOS,
     "runs": "seeds",
 }
-MOST_LINES = 25
-"""Lines of the text of a failure."""
-TOLD = 3
-"""Problems, and causes of one, that the text of a failure has."""
+MOST_LINES = 18
+"""Lines of the text of a failure: with pytest's own around it 25."""
+LAST_LINES = 4
+"""Those after the problems."""
+CAUSES = 2
+"""Causes of one run that the text of a failure has."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -100,7 +104,10 @@ class LockCampaign:
             pytest.fail(f"holdfast: {error}", pytrace=False)
         shutil.rmtree(folder, ignore_errors=True)
         jobs = list(campaign.jobs(version(campaign)))
-        carry_out(campaign, jobs, folder, len(os.sched_getaffinity(0)), "")
+        # A failure has its text; progress that was captured would be printed below it once more.
+        shown = self._config.getoption("capture") == "no"
+        with nullcontext() if shown else redirect_stderr(StringIO()):
+            carry_out(campaign, jobs, folder, len(os.sched_getaffinity(0)), "")
         return folder, gather([folder])
 
     def _table(self, plan: dict[str, Json]) -> dict[str, Json]:
@@ -171,26 +178,29 @@ class LockCampaign:
 
 def _text(troubles: Sequence[Trouble], results: Sequence[Result], folder: Path) -> str:
     """Text of the failure: the outcome, each cause once with the run that shows it, and the other
-    problems; then the command that repeats it."""
+    problems as far as there is room; then the command that repeats it."""
     against = [one for one in troubles if one.code != gate.PASSED]
     lines, causes = [headline(troubles, results)], set[tuple[str, ...]]()
-    runs, more, shown = set[str](), 0, 0
+    runs, more = set[str](), 0
     for trouble in against:
         run = trouble.result.run if trouble.result and trouble.code == gate.FAILED else ""
         if run and run in runs:
             continue
-        text, met = _problem(trouble, run)
         runs.add(run)
-        if (met and met <= causes) or shown == TOLD:
+        text, met = _problem(trouble, run)
+        whole = ["", *text, *(line for line in commands(trouble) if line not in lines)]
+        short = ["", " ".join(line.strip() for line in text[:2])]
+        room = MOST_LINES - LAST_LINES - len(lines) if len(lines) > 1 else len(whole)
+        fits = (
+            [] if met and met <= causes else [each for each in (whole, short) if len(each) <= room]
+        )
+        if not fits:
             more += 1
             continue
         causes |= met
-        shown += 1
-        lines += ["", *text, *(line for line in commands(trouble) if line not in lines)]
+        lines += fits[0]
     if more:
         lines += ["", f"{more} more with these causes, or further problems: see the campaign"]
-    if len(lines) > MOST_LINES - 3:
-        lines = [*lines[: MOST_LINES - 4], "...", "further problems: see the campaign"]
     return "\n".join([*lines, "", f"campaign: {folder / 'index.html'}"])
 
 
@@ -204,6 +214,8 @@ def _problem(trouble: Trouble, run: str) -> tuple[list[str], set[tuple[str, ...]
     causes = [one for one in entries(verdicts) if one.cause.broken]
     met = {(trouble.cell, one.cause.kind, one.cause.cause, *one.cause.under) for one in causes}
     lines = [f"{words(trouble.kind)}: {trouble.cell}", f"  {story_headline(verdicts)}"]
-    for one in causes[:TOLD]:
+    for one in causes[:CAUSES]:
         lines += [f"  cause: {one.sentence}", f"  extent: {one.extent}", f"  do: {one.remedy}"]
+    if len(causes) > CAUSES:
+        lines.append(f"  {len(causes) - CAUSES} more causes: see the report")
     return [*lines, f"  report: {run}/report.html"], met

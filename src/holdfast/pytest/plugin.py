@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from holdfast.pytest.campaign import LockCampaign
 
 NOTE = "holdfast"
@@ -63,6 +65,21 @@ def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Ite
         f"holdfast: {len(users)} campaigns from seed {config.getoption('--holdfast-seed')},"
         f" profile {config.getoption('--holdfast-profile')}"
     ]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """The summary at the end, and JUnit's message, have the first line of a failed campaign: in CI
+    pytest would print the whole text a second time."""
+    report = yield
+    crash = getattr(report.longrepr, "reprcrash", None)
+    if crash is not None and "lock_campaign" in getattr(item, "fixturenames", ()):
+        raised = getattr(call.excinfo, "value", None)
+        if isinstance(raised, pytest.fail.Exception) and not raised.pytrace:
+            crash.message = crash.message.partition("\n")[0]
+    return report
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
