@@ -51,7 +51,7 @@ def test_an_op_ends_with_the_last_arrival_on_sockets_that_are_all_reliable(
     plugs: list[StampedSocket], edges: Edges
 ) -> None:
     seen = span(CALL)
-    seen.sent, seen.sockets = 7, plugs
+    seen.sent, seen.sockets = 7, [*plugs]
     assert seen.edges() == edges
 
 
