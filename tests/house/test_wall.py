@@ -9,12 +9,6 @@ from tests.house import wall
 from tests.house.imports import cycles, modules
 
 ARROWS: dict[str, tuple[str, ...]] = {
-    "harness.driver.host_runtime": ("harness.history.live",),
-    "harness.history.reader": (
-        "harness.history.host_clocks",
-        "harness.history.packed_columns",
-        "harness.recording.packed_format",
-    ),
     "harness.verdicts.judged": (
         "harness.verdicts.departure",
         "harness.verdicts.server_record",
@@ -23,7 +17,6 @@ ARROWS: dict[str, tuple[str, ...]] = {
         "nemesis.agent.disks.loop_mount",
         "nemesis.agent.disks.node_disk",
     ),
-    "workloads.resource.server": ("harness.recording.packed_format",),
 }
 """Module of the core -> modules of packages that it imports today, inside functions too."""
 

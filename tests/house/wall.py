@@ -3,6 +3,9 @@
 The core plans, runs, records, judges and reports a run on local processes, under plain faults. What
 stands beside it may import it; the core shall not import what stands beside it. Doors (commands,
 the catalogue, the pytest plugin) name everything and are on neither side.
+
+What every reader of a history has to know is core, whichever feature wrote it: the form of packed
+segments, which every longer run has, and the clocks of hosts.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "systems": ("clusters.systems", "clusters.libraries", "clusters.programs", "own_servers"),
     "simulator": ("clusters.backends.sim",),
     "containers": ("clusters.backends.docker",),
-    "ssh hosts": ("clusters.backends.ssh", "harness.history.host_clocks"),
+    "ssh hosts": ("clusters.backends.ssh",),
     "verification": (
         "harness.verification",
         "harness.judging.certificates",
@@ -32,6 +35,7 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     ),
     "campaigns": (
         "harness.campaigns",
+        "planning.fingerprints",
         "campaigns",
         "reports.many",
         "reports.pictures.run_strip",
@@ -50,6 +54,7 @@ PACKAGES: dict[str, tuple[str, ...]] = {
         "engine.sweep",
         "engine.sweep_progress",
         "engine.trials",
+        "harness.history.diff",
         "harness.plans.shrink",
         "reports.pictures.space_time",
         "rewind",
@@ -69,16 +74,18 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     ),
     "large runs": (
         "checkers.coverage.across_parts",
-        "harness.history.packed_columns",
         "harness.history.parts",
         "harness.history.segment_packer",
         "harness.judging.parts",
         "harness.judging.settled_findings",
         "lenses.in_parts",
         "lenses.packing",
-        "harness.recording.packed_format",
     ),
-    "live verdicts": ("lenses.live_verdicts", "harness.history.growing", "harness.history.live"),
+    "live verdicts": (
+        "harness.history.beside_run",
+        "harness.history.growing",
+        "lenses.live_verdicts",
+    ),
     "disks": ("nemesis.agent.disks", "planning.server_disks"),
     "limits": ("nemesis.agent.limits",),
     "operations": (
