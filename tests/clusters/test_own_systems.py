@@ -73,10 +73,10 @@ def test_servers_and_clients_load_without_site_packages() -> None:
         f"holdfast.clusters.systems.{system}.{part}"
         for system, part in (
             ("reference", "service.server"),
-            ("reference", "client.lock_client"),
+            ("reference", "factory"),
             ("single", "server"),
             ("single", "client"),
-            ("majority", "client"),
+            ("majority", "factory"),
         )
     ]
     loading = f"import {', '.join(modules)}"
@@ -92,7 +92,7 @@ def test_servers_and_clients_load_without_site_packages() -> None:
 
 def test_the_service_knows_nothing_of_the_harness() -> None:
     systems = ROOT / "clusters" / "systems"
-    allowed = {"client.py", "system.py"}
+    allowed = {"client.py", "factory.py", "system.py"}
     clients = (systems / "reference" / "client", systems / "majority" / "mutants.py")
     files = [
         path

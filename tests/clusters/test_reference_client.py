@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.clusters.systems.reference.client.lock_client import client
 from holdfast.clusters.systems.reference.client.session import NEVER_SENT, UNANSWERED
+from holdfast.clusters.systems.reference.factory import client
 from holdfast.clusters.systems.reference.wire.frames import Frame
 from holdfast.harness.core.operations import Answer, Grant, Mode, Status
 from holdfast.harness.core.ports import ClientSetup

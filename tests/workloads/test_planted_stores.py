@@ -14,7 +14,8 @@ from holdfast.harness.recording import segments
 from holdfast.harness.recording.segments import Recorder
 from holdfast.workloads.resource import server as server_module
 from holdfast.workloads.resource.mutants import STORES
-from holdfast.workloads.resource.server import Server, Store, replay, store_type
+from holdfast.workloads.resource.process import store_type
+from holdfast.workloads.resource.server import Server, Store, replay
 
 META = {"node": "resource", "processes": []}
 Request = tuple[str, int, int]

@@ -198,7 +198,7 @@ def test_a_killed_resource_knows_its_highest_token_and_its_writes_again(
         }  # fmt: skip
         path = tmp_path / f"{n}.json"
         path.write_text(json.dumps(config))
-        argv = ["-S", "-P", "-m", "holdfast.workloads.resource.server", str(path)]
+        argv = ["-S", "-P", "-m", "holdfast.workloads.resource.process", str(path)]
         return subprocess.Popen(
             [sys.executable, *argv], text=True, stdout=subprocess.PIPE,
             env={"PYTHONPATH": ":".join(sys.path)},

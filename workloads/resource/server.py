@@ -1,13 +1,13 @@
-"""The protected resource: a separate process with its own ordered log of every request.
+"""The protected resource: a server with its own ordered log of every request.
 
-`python -S -m holdfast.workloads.resource.server CONFIG.json`. It keeps one versioned register per
-key, in one of five modes: `fenced` admits a token >= the highest token admitted so far; `strict`
-also rejects a second *attempt* with an equal token; `unfenced` admits every request; `cas` every
-request except a write based on an outdated version; `idempotent` every request, and applies each
-idempotency key once, from any client. Every accepted write creates the next version, once: a
-repeated write with the same identity gets the first response. A decision is recorded as a row
-before the response is sent, and after a restart it reads its own rows again, so its highest token
-survives a crash of its process (not of the host: rows are memory-mapped, not synced).
+Its process is `workloads.resource.process`. It keeps one versioned register per key, in one of five
+modes: `fenced` admits a token >= the highest token admitted so far; `strict` also rejects a second
+*attempt* with an equal token; `unfenced` admits every request; `cas` every request except a write
+based on an outdated version; `idempotent` every request, and applies each idempotency key once,
+from any client. Every accepted write creates the next version, once: a repeated write with the
+same identity gets the first response. A decision is recorded as a row before the response is sent,
+and after a restart it reads its own rows again, so its highest token survives a crash of its
+process (not of the host: rows are memory-mapped, not synced).
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
 import struct
 import sys
 from collections.abc import Mapping
@@ -23,12 +22,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from holdfast.harness.client.resource_replies import PORT
 from holdfast.harness.core.operations import NO_TOKEN, ROW_BYTES, ROW_FORMAT, Op, Status
-from holdfast.harness.core.waiting import until
 from holdfast.harness.recording import segments
 from holdfast.harness.recording.packed_format import is_packed, unpacked
-from holdfast.harness.recording.phase import END, Phase
 
 LIMIT = 1 << 16
 WITHOUT_TOKENS = ("unfenced", "cas", "idempotent")
@@ -157,15 +153,6 @@ class Server:
         writer.close()
 
 
-def store_type(mutant: str) -> type[Store]:
-    """The store, or one with a planted bug; KeyError for an unknown bug."""
-    if not mutant:
-        return Store
-    from holdfast.workloads.resource.mutants import STORES
-
-    return STORES[mutant]
-
-
 def replay(directory: Path, writer: str, store: Store) -> None:
     """Restore a store from the rows of an earlier process of this resource."""
     row = struct.Struct(ROW_FORMAT)
@@ -183,33 +170,3 @@ def replay(directory: Path, writer: str, store: Store) -> None:
                 if kind == Op.SERVED_WRITE:
                     store.note(fields[7], fields[5])
         part += 1
-
-
-async def _serve(config: dict[str, Any], store: Store, recorder: segments.Recorder) -> None:
-    server = await asyncio.start_server(
-        Server(store, recorder).serve, config["address"], PORT, limit=LIMIT, reuse_address=True
-    )
-    phase = Phase(Path(config["phase"]), writable=False)
-    recorder.tell(segments.READY)
-    await until(lambda: phase.get() == END, within_ns=config["over_ns"])
-    server.close()
-    recorder.tell(segments.DONE)
-
-
-def main(argv: list[str]) -> int:
-    """Serve until the run ends. A restarted resource records with a new writer name."""
-    config = json.loads(Path(argv[1]).read_text())
-    store = store_type(config.get("mutant", ""))(config["mode"])
-    directory = Path(config["history"])
-    for earlier in config["earlier"]:
-        replay(directory, earlier, store)
-    if config["earlier"]:
-        store.restarted()
-    meta = {"node": config["node"], "processes": [], "pid": os.getpid(), "role": "resource"}
-    with segments.Recorder(directory, config["writer"], meta) as recorder:
-        asyncio.run(_serve(config, store, recorder))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv))

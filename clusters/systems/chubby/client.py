@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from holdfast.clusters.systems.chubby.options import DEFAULTS
 from holdfast.clusters.systems.reference.client.lock_client import ReferenceClient
-from holdfast.clusters.systems.reference.client.lock_client import client as made
+from holdfast.clusters.systems.reference.factory import client as made
 from holdfast.harness.core.ports import ClientSetup
 
 

@@ -204,14 +204,3 @@ def _never(said: list[Frame]) -> bool:
 
 def _words(said: list[Frame]) -> str:
     return "votes: " + ", ".join(str(vote["is"]) for vote in said)
-
-
-def client(setup: ClientSetup) -> MajorityClient:
-    """The client of one worker, or one with a planted bug; nothing is opened yet.
-
-    Raises ValueError for a bad quorum, KeyError for an unknown bug."""
-    if setup.options.get("mutant"):
-        from holdfast.clusters.systems.majority.mutants import CLIENTS
-
-        return CLIENTS[setup.options["mutant"]](setup)
-    return MajorityClient(setup)

@@ -45,7 +45,7 @@ SHEET = {
 class MajoritySystem(InMemory):
     """A System; `SYSTEM` is the instance."""
 
-    client = "holdfast.clusters.systems.majority.client:client"
+    client = "holdfast.clusters.systems.majority.factory:client"
     libraries: Sequence[str] = ()
     ports: Sequence[int] = (DEFAULT_PORT,)
     no_members = "its servers do not know each other"

@@ -129,7 +129,7 @@ class ReferenceSystem(KeepsFiles):
         self,
         *,
         name: str = "reference",
-        client: str = "holdfast.clusters.systems.reference.client.lock_client:client",
+        client: str = "holdfast.clusters.systems.reference.factory:client",
         defaults: Mapping[str, str] = NOTHING,
         sheet: Mapping[str, str] = SHEET,
     ) -> None:

@@ -58,6 +58,7 @@ def _table(name: str, config: Mapping[str, object]) -> Table:
     leases = bool(config.get("leases", True))
     if "trace" not in config:
         return Table(name, leases=leases)
+    # What only a run with a trace needs is loaded in such a run.
     from holdfast.clusters.systems.reference.service.trace_file import TraceFile
     from holdfast.clusters.systems.single.tracing import TracedTable
 

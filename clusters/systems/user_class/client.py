@@ -1,8 +1,4 @@
-"""A user's lock class as a client: return values become outcomes, exceptions are unknown.
-
-`holdfast.clusters.systems.user_class.client:MODULE.CLASS` is the factory for a class of a user's
-module.
-"""
+"""A user's lock class as a client: return values become outcomes, exceptions are unknown."""
 
 from __future__ import annotations
 
@@ -19,7 +15,6 @@ from holdfast.clusters.systems.user_class.terms import (
     parameters_of,
 )
 from holdfast.harness.core.clock import MILLISECOND, SECOND, now_ns
-from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import (
     CHANGED,
     GENERATION,
@@ -137,22 +132,6 @@ def granted(told: object, ttl_ns: int) -> Answer:
     if isinstance(told, int):
         return Answer(outcome=Status.OK, token=told, ttl_ns=ttl_ns)
     return Answer(outcome=Status.INFO, error=f"acquire returned a {type(told).__name__}")
-
-
-def __getattr__(name: str) -> Callable[[ClientSetup], Any]:
-    """The factory for MODULE.CLASS."""
-    module, dot, attr = name.rpartition(".")
-    if not dot:
-        raise AttributeError(name)
-    return partial(_client, load(f"{module}:{attr}"))
-
-
-def _client(made: type[object], setup: ClientSetup) -> object:
-    if setup.clock is not None:
-        from holdfast.clusters.systems.user_class.virtual_client import VirtualOwnClient
-
-        return VirtualOwnClient(made, setup)
-    return OwnClient(made, setup)
 
 
 def made_with(made: type[Any], setup: ClientSetup, now: Callable[[], float]) -> Any:

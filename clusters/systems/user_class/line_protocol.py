@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.clusters.systems.user_class.client import OwnClient
-from holdfast.clusters.systems.user_class.client import __getattr__ as factory_of
+from holdfast.clusters.systems.user_class.factory import __getattr__ as factory_of
 from holdfast.clusters.systems.user_class.queries import written
 from holdfast.clusters.systems.user_class.terms import read
 from holdfast.harness.core.clock import MILLISECOND

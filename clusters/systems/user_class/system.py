@@ -98,7 +98,7 @@ class OwnSystem:
         module, _, attr = name.rpartition(".")
         self._made: Any = load(f"{module}:{attr}")
         self._name = attr
-        self.client = f"holdfast.clusters.systems.user_class.client:{name}"
+        self.client = f"holdfast.clusters.systems.user_class.factory:{name}"
         self.libraries: Sequence[str] = tuple(self._stated("libraries", ()))
         self.environment = str(self._stated("environment", ""))
         self.ports: Sequence[int] = tuple(self._stated("ports", ()))

@@ -386,9 +386,9 @@ _WORKLOADS = dict(
 WORKLOADS: Table[WorkloadRow] = Table("workloads", _WORKLOADS)
 
 PROBE = f"{_W}.probe:client"
-RESOURCE_MAIN = f"{_W}.resource.server"
+RESOURCE_MAIN = f"{_W}.resource.process"
 RESOURCE_CLIENT = f"{_W}.resource.client:connect"
-RESOURCE_STORE = f"{_W}.resource.server:store_type"
+RESOURCE_STORE = f"{_W}.resource.process:store_type"
 RESOURCE_SERVER = f"{_W}.resource.server:Server"
 RESOURCES: dict[str, str] = {
     "fenced": "admits a request if its token is >= the highest token admitted so far",

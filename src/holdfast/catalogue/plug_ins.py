@@ -12,7 +12,7 @@ import functools
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -20,7 +20,6 @@ from typing import Any
 
 from holdfast.catalogue.rows import BackendRow, NemesisRow, SystemRow, WorkloadRow
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.loading import load, load_file, no_attribute
 from holdfast.harness.core.user_imports import PREFIX, module_of, neighbours
 from holdfast.harness.plans.plan import FILE, lock_and_servers
@@ -73,11 +72,11 @@ def row(kind: str, name: str) -> Any:
     return MAKERS[kind](place, made)
 
 
-def usable(kind: str) -> Iterator[tuple[PlugIn, Any, str]]:
-    """Installed plug-ins of a kind, each with its row, or with None and why it cannot be used."""
-    from holdfast import catalogue
+def usable(kind: str, built_in: Container[str]) -> Iterator[tuple[PlugIn, Any, str]]:
+    """Installed plug-ins of a kind, each with its row, or with None and why it cannot be used.
 
-    built_in: Mapping[str, Json] = getattr(catalogue, kind.upper())
+    built_in   names that no plug-in can have
+    """
     for plug_in in installed(kind).values():
         if plug_in.name in built_in:
             yield plug_in, None, f"{_by(plug_in)}: the name is built in, so it is not used"

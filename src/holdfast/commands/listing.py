@@ -34,7 +34,7 @@ def _with_plug_ins(table: Mapping[str, R], kind: str, fields: Callable[[str, R],
     """The rows of a table, then those of installed plug-ins. A broken one is named on standard
     error and left out."""
     found = {name: {**fields(name, row), "origin": BUILT_IN} for name, row in table.items()}
-    for plug_in, row, why in plug_ins.usable(kind):
+    for plug_in, row, why in plug_ins.usable(kind, table):
         if row is None:
             click.echo(f"holdfast: {why}", err=True)
         else:

@@ -26,7 +26,7 @@ def lenses() -> list[Lens]:
 @functools.cache
 def _installed() -> Sequence[str]:
     """Looked for once. A broken one is named on standard error and left out."""
-    found = list(plug_ins.usable("lenses"))
+    found = list(plug_ins.usable("lenses", catalogue.LENSES))
     for why in filter(None, (why for _, _, why in found)):
         click.echo(f"holdfast: {why}", err=True)
     return [entry for _, entry, why in found if not why]

@@ -19,6 +19,7 @@ from holdfast.harness.core.loading import load, load_file
 from holdfast.harness.core.verdict import SCHEMA, Finding, Verdict
 from holdfast.harness.foreign import jepsen_store
 from holdfast.harness.foreign.operations import keyed_apart
+from holdfast.harness.foreign.read import read_history
 from holdfast.harness.foreign.verdict import FindingRow, ForeignVerdict, UnreadRow, VerdictRow
 from holdfast.harness.plans.plan import suggest
 from holdfast.reports.text.layout import say
@@ -97,8 +98,6 @@ def judge_file(
     UsageError if the file cannot be read or has operations that the model does not know.
     configurations: limit of a search, None for the usual one.
     """
-    from holdfast.harness.foreign.read import read_history
-
     if model is None:
         raise UsageError(
             f"{path}: a foreign history needs --model: one of {', '.join(catalogue.MODELS)}"

@@ -32,7 +32,7 @@ from holdfast.harness.judging.stored import stored
 from holdfast.harness.plans.plan import OWN
 from holdfast.harness.runs.directory import RunDir
 from holdfast.planning import prepare
-from holdfast.pytest.plugin import NOTE
+from holdfast.pytest import NOTE
 from holdfast.reports.outputs.gate import commands, headline, words
 from holdfast.reports.run.story import entries
 from holdfast.reports.run.story import headline as story_headline

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from holdfast.pytest import NOTE
+
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     from holdfast.pytest.campaign import LockCampaign
 
-NOTE = "holdfast"
-"""User property of a test with violations that do not fail it."""
 PROFILES = ("quick", "standard", "thorough")
 
 

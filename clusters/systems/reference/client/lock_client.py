@@ -384,12 +384,3 @@ class ReferenceClient:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks[task] = None
         task.add_done_callback(lambda done: self._tasks.pop(done, None))
-
-
-def client(setup: ClientSetup) -> ReferenceClient:
-    """The client of one worker, or one with a planted bug; nothing is opened yet."""
-    if setup.options.get("mutant"):
-        from holdfast.clusters.systems.reference.mutants.client import CLIENTS
-
-        return CLIENTS.get(setup.options["mutant"], ReferenceClient)(setup)
-    return ReferenceClient(setup)

@@ -59,6 +59,7 @@ def node_type(mutant: str) -> type[LockNode]:
     """The node itself, or one with a planted bug. Raises Corrupt for an unknown bug."""
     if not mutant:
         return LockNode
+    # A server as it is loads nothing of its planted bugs, and none writes a trace unasked.
     from holdfast.clusters.systems.reference.mutants.client import CLIENTS
     from holdfast.clusters.systems.reference.mutants.node import NODES
 
