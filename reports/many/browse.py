@@ -112,6 +112,7 @@ def _map(entries: Sequence[Entry], simulated: Collection[str], most: int) -> dic
         "map_more": max(0, len(views[0].rows) - most),
         "map_words": heat_map.WORDS,
         "map_key": heat_map.KEY,
+        "map_counted": heat_map.COUNTED,
         "system_link": lambda name: "/?" + urlencode({"q": name}),
     }
 

@@ -7,11 +7,12 @@ violated, else of those that held, of all; then a cell is UNKNOWN if none could 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from holdfast.harness.campaigns.results import Result
 from holdfast.harness.core.statistics import none_in
+from holdfast.harness.core.verdict import Verdict
 from holdfast.reports.many.matrix import HELD, NOT_EXERCISED, OPEN, VIOLATED, Matrix, Square
 from holdfast.reports.text.formatting import count, percent, plain
 
@@ -36,6 +37,11 @@ SIGNS = {BROKEN: "✕", LIMIT: "△", UNKNOWN: "?", HELD_SO_FAR: "◔", HOLDS: "
 MOST_WORDED = 7
 """Columns up to which a cell has room for words."""
 WORST = "worst of all"
+COUNTED = (
+    "A cell counts the runs that show it, of all runs of that lock that had this kind of fault;"
+    " none: runs without a fault, and the others before their first one."
+)
+"""What the numbers of a map of violations are."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -164,11 +170,11 @@ def _words(
     state: str, telling: Mapping[str, Square], squares: Mapping[str, Square], *, alone: bool
 ) -> tuple[str, str]:
     """What a cell says after its word, and below. telling: the properties in its state."""
-    prop, square = next(iter(telling.items()))
+    prop = next(iter(telling))
     held = sum(one.state in (HELD, OPEN) for one in squares.values())
     if state in (BROKEN, LIMIT):
         more = f" and {len(telling) - 1} more" if len(telling) > 1 else ""
-        return ("" if alone else plain(prop.replace("-", " "), 40) + more), _times(square)
+        return ("" if alone else plain(prop.replace("-", " "), 40) + more), _times(telling.values())
     if state == UNKNOWN:
         of = "" if alone else f"{len(telling)} of {len(squares)}"
         return of, "not exercised" if alone else f"not exercised; {held} held so far"
@@ -180,11 +186,14 @@ def _words(
     return of, f"rate below {percent(none_in(rarest.held))}"
 
 
-def _times(square: Square) -> str:
-    """In how many runs a property was violated."""
-    if not square.violated:
-        return f"{count(square.early, 'run')} before the first fault"
-    return f"{square.violated:,} of {count(square.judged, 'run')}"
+def _times(telling: Iterable[Square]) -> str:
+    """In how many runs of the cell it was violated, whichever of the properties."""
+    several = list(telling)
+    shown = {id(run) for one in several for run in one.proof.get(Verdict.VIOLATED, ())}
+    violated = max(len(shown), *(max(one.violated, one.early) for one in several))
+    of = max(violated, *(one.runs for one in several))
+    early = "" if any(one.violated for one in several) else ", before their first fault"
+    return f"{violated:,} of {count(of, 'run')}{early}"
 
 
 def texts(view: View) -> list[list[str]]:

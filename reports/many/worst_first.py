@@ -11,6 +11,7 @@ from holdfast.harness.core.verdict import PROPERTIES, Verdict
 from holdfast.harness.verdicts.finding_kinds import Kind
 from holdfast.harness.verdicts.left_unknown import LeftUnknown
 from holdfast.reports.run.finding_kinds import kind
+from holdfast.reports.text.formatting import listed
 
 
 @dataclass(slots=True)
@@ -47,6 +48,17 @@ class Failure:
     def words(self) -> Kind:
         """What such a finding is called, and what to do."""
         return kind(self.kind)
+
+    @property
+    def blame(self) -> str:
+        """Whether the lock is at fault: whose promise it was."""
+        kept = [self.prop, *self.also]
+        named = listed(prop.replace("-", " ") for prop in kept)
+        if not self.promised:
+            return f"not the lock's: {self.system} never promised {named}."
+        broken = [prop for prop in kept if self.first.properties[prop].promised]
+        named = listed(prop.replace("-", " ") for prop in broken)
+        return f"the lock's: {self.system} broke its promise of {named}."
 
     @property
     def first(self) -> Result:

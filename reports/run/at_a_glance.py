@@ -64,7 +64,11 @@ def tiles(run: Judged) -> list[Tile]:
         made.append(Tile(title="Exercised", value=f"{int(tries):,} of {asked:,}", text=text))
     checked = run.verified.accepted + run.verified.bare
     if checked:
-        text = "certificates, by the second program"
+        proved, of = (
+            len(run.verified.properties),
+            count(len(run.verdicts), "property", "properties"),
+        )
+        text = f"certificates, for {proved} of {of}"
         value = f"{run.verified.accepted:,} of {checked:,}"
         made.append(Tile(title="Verified independently", value=value, text=text))
     wait = run.evidence.wait_ns

@@ -281,9 +281,14 @@ class Lanes {
       for (const fault of this.data.about.faults) {
         if (fault.do !== name || fault.to < view.from || fault.from > view.to) continue;
         const a = Math.max(view.x(fault.from), GUTTER), b = Math.min(view.x(fault.to), view.width - EDGE);
+        // A tint and an edge: text in ink is readable on the tint of every kind, in both schemes.
         pen.fillStyle = pen.strokeStyle = colours[fault.do] || colours.other;
-        pen.globalAlpha = fault.effective ? 0.75 : 0.3;
-        pen.fillRect(a, y + 2, Math.max(b - a, 2), FAULT - 5);
+        pen.globalAlpha = fault.effective ? 0.3 : 0.1;
+        pen.fillRect(a, y + 1, Math.max(b - a, 2), FAULT - 4);
+        pen.globalAlpha = 1;
+        pen.setLineDash(fault.effective ? [] : [4, 3]);
+        pen.strokeRect(a + 0.5, y + 1.5, Math.max(b - a, 2) - 1, FAULT - 5);
+        pen.setLineDash([]);
         pen.globalAlpha = 0.5;
         for (const x of [view.x(fault.from), view.x(fault.to)]) {
           if (x >= GUTTER && x <= view.width - EDGE) pen.fillRect(x, y + 2, 1, height);
@@ -291,17 +296,21 @@ class Lanes {
         pen.globalAlpha = 1;
         const text = `${fault.id} ${fault.nodes.slice(0, 3).join(", ")}${fault.effective ? "" : " (no effect)"}`;
         if (a > free && b - a > 7 * text.length) {
-          pen.fillStyle = fault.effective ? colours.paper : colours.ink;
+          pen.fillStyle = colours.ink;
           pen.fillText(text, a + 5, y + 12);
           free = b;
         }
       }
     });
+    let free = 0;
     for (const mark of this.data.about.failovers) {
       const x = view.x(mark.t);
       if (x < GUTTER || x > view.width - EDGE) continue;
+      const text = mark.gap === null ? "\u21af no grant followed" : `\u21af ${spanText(mark.gap)}`;
       pen.fillStyle = colours.soft;
-      pen.fillText(mark.gap === null ? "\u21af no grant followed" : `\u21af ${spanText(mark.gap)}`, x + 3, this.faultsEnd + 11);
+      // The sign marks the time; the text of one that lies upon another is in the list of faults.
+      pen.fillText(x < free ? "\u21af" : text, x + 3, this.faultsEnd + 11);
+      free = Math.max(free, x + 6 + pen.measureText(text).width);
     }
   }
 

@@ -72,3 +72,20 @@ def test_pages_are_read_compared_and_opened_without_anything_foreign_running(run
         assert page.evaluate("window.hit") is None
         assert page.locator("p").inner_text().startswith("old")
         page.close()
+
+
+@pytest.mark.slow
+def test_the_proof_of_a_run_is_at_most_three_keys_away(runs: Path) -> None:
+    mine = next(path for path in sorted(runs.iterdir()) if path.name.endswith("majority-7"))
+    html.write(mine, specimens.broken(), MANIFEST, PLAN, recorded())
+    with served(runs) as server, chromium() as browser:
+        home = f"http://127.0.0.1:{server.server_address[1]}/"
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        for start in ("", f"run?id={mine.name}"):
+            page.goto(f"{home}{start}")
+            page.keyboard.press("Tab")
+            page.keyboard.press("Enter")
+            page.wait_for_url("**/report?id=*#finding-1")
+            top = "document.querySelector('#finding-1').getBoundingClientRect().top"
+            assert page.evaluate(top) < 900
+        page.close()

@@ -185,6 +185,24 @@ def test_long_and_hostile_names_stay_in_their_cells_of_the_pages_about_many_runs
         page.close()
 
 
+def test_from_a_campaign_the_proof_of_its_worst_failure_is_three_keys_away(
+    browser: Browser, tmp_path: Path
+) -> None:
+    folder = tmp_path / "runs" / "x"
+    folder.mkdir(parents=True)
+    html.write(folder, specimens.broken(), MANIFEST, PLAN, recorded())
+    worst = replace(run("x", exit_code=1), run="runs/x")
+    path = tmp_path / "index.html"
+    path.write_text(campaign.page(summary("night", 2, [run("+", "pause"), worst])))
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.goto(path.as_uri())
+    for key in ("Tab", "Tab", "Enter"):
+        page.keyboard.press(key)
+    page.wait_for_url("**/report.html#finding-1")
+    assert page.evaluate("document.querySelector('#finding-1').getBoundingClientRect().top") < 900
+    page.close()
+
+
 def test_the_filter_of_a_campaign_hides_rows_without_a_script(
     browser: Browser, tmp_path: Path
 ) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from holdfast.harness.campaigns.results import Outcome, Result
-from holdfast.reports.many import heat_map
+from holdfast.reports.many import heat_map, worst_first
 from holdfast.reports.many.heat_map import Cell, View
 from holdfast.reports.many.matrix import matrix
 from holdfast.reports.many.matrix_pages import markdown
@@ -52,6 +52,29 @@ def test_a_cell_is_as_bad_as_its_worst_property() -> None:
     assert cell(several("pause", token_order="x", ownership="x")).says == "token order and 1 more"
     enough = cell(*[several("pause", token_order="+")] * 299)
     assert (enough.word, enough.note) == ("HOLDS", "rate below 1%")
+
+
+def test_a_cell_counts_runs_of_its_lock_and_its_fault_not_those_that_judged_a_property() -> None:
+    """Two runs break one promise each, a third one did not exercise either: 2 of 3 runs, as in the
+    list below the map."""
+    results = [
+        several("pause", mutual_exclusion="x", token_order="?"),
+        several("pause", mutual_exclusion="?", token_order="x"),
+        several("pause", mutual_exclusion="?", token_order="?"),
+    ]
+    assert cell(*results).note == "2 of 3 runs"
+    found = worst_first.failures(results)
+    assert [(len(one.runs), one.of) for one in found] == [(1, 3), (1, 3)]
+    (row,) = mapped(results, 1).rows.values()
+    (one,) = row.values()
+    assert one.note == "1 of 3 runs"
+
+
+def test_each_failure_says_whose_promise_it_was() -> None:
+    both = several("pause", token_order="x", ownership="x", no_stale_write="!")
+    texts = {one.prop: one.blame for one in worst_first.failures([both])}
+    assert texts["token-order"] == "the lock's: redis broke its promise of token order."
+    assert texts["no-stale-write"] == "not the lock's: redis never promised no stale write."
 
 
 def test_the_worst_systems_come_first_and_only_a_violation_leads_to_a_report() -> None:
