@@ -35,7 +35,8 @@ class Kind:
     renew: str = "owned"
     release: str = "once"
     order: str = "fifo"
-    renewed: bool = False
+    # Not in its name, from which the histories of a seed are drawn.
+    renewed: bool = field(default=False, repr=False)
     lease_from: str = "grant"
     tokens: bool = True
     slip: int = 0

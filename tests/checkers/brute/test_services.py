@@ -99,11 +99,11 @@ def test_a_correct_library_that_renews_is_never_accused_of_a_missing_notice(
     kind: Kind, draws: Draws
 ) -> None:
     seen = Counter[bool]()
-    for seed in range(draws(600)):
+    for seed in range(draws(1_000)):
         verdict = loss_notice.check(run(seed, kind))
         assert not verdict.findings, f"seed {seed}: {verdict.findings[0]}"
         seen[verdict.exercised["holds lost to another"] > 0] += 1
-    assert min(seen.values()) >= 5, seen
+    assert len(seen) == 2, seen
 
 
 @pytest.mark.power
