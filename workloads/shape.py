@@ -14,6 +14,7 @@ OPTIONS = {
     "think_ms": (4, "mean pause after a release"),
     "wait_ms": (5000, "longest wait of an acquire"),
     "hold_leases": (3, "length of a long hold, in leases"),
+    "brief_pct": (0, "share of long holds, in %, that last 10 % of a lease"),
     "permits": (2, "permits of a semaphore"),
     "look": (0, "1: an owner checks its lease right before a write, and gives up if it is over"),
     "ordered": (0, "1: several locks are acquired in the order of their names"),
@@ -49,6 +50,7 @@ class Shape:
     think_ns: int
     wait_ns: int
     hold_leases: int
+    brief_pct: int
     permits: int
     look: bool
     ordered: int
@@ -76,6 +78,7 @@ class Shape:
             think_ns=max(2, value["think_ms"] * MILLISECOND),
             wait_ns=value["wait_ms"] * MILLISECOND,
             hold_leases=value["hold_leases"],
+            brief_pct=value["brief_pct"],
             permits=max(1, value["permits"]),
             look=bool(value["look"]),
             ordered=value["ordered"],
@@ -92,6 +95,11 @@ class Shape:
             late_entry=bool(value["late_entry"]),
             rate=value["rate"],
         )
+
+    def held_ns(self, rng: random.Random, lease_ns: int) -> int:
+        """Length of the next long hold."""
+        brief = self.brief_pct > 0 and rng.randrange(100) < self.brief_pct
+        return lease_ns // 10 if brief else self.hold_leases * lease_ns
 
     def renewals_ns(self, rng: random.Random, lease_ns: int) -> tuple[int, ...]:
         """Delays before renewals, in turn."""

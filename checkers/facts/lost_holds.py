@@ -10,7 +10,8 @@ from holdfast.checkers.facts.reachable import out_of_reach
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import Attempt
 from holdfast.checkers.holds.history_index import Ints, column
-from holdfast.checkers.holds.overlaps import reach, slack
+from holdfast.checkers.holds.leases import longest
+from holdfast.checkers.holds.overlaps import Reach, proof_reach, reach, slack
 from holdfast.checkers.holds.succession import succession_of
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Op
@@ -36,7 +37,7 @@ def losses(case: Case) -> tuple[Loss, ...]:
 
 
 def _losses(case: Case) -> tuple[Loss, ...]:
-    far, slack_ns, seen_ns, every = reach(case), slack(case), last_seen(case), table(case)
+    far, slack_ns, seen_ns, every = bound_reach(case), slack(case), last_seen(case), table(case)
     seen = np.minimum(every.end, _by_process(seen_ns, every.process))
     found: dict[int, Loss] = {}
     for key, entries in every.by_lock().items():
@@ -52,6 +53,19 @@ def _losses(case: Case) -> tuple[Loss, ...]:
                 known = found.setdefault(attempt.id, loss)
                 found[attempt.id] = min(known, loss, key=lambda one: one.lost_ns)
     return tuple(loss for loss in found.values() if loss.lost_ns < loss.claimed_ns)
+
+
+def bound_reach(case: Case) -> Reach:
+    """How far a hold lasted if the service kept its promise: where a library renews it by itself at
+    a service with leases, for its first lease and as far as responses prove it."""
+    if not case.promises.lapses:
+        return reach(case)
+    return lambda a: max(proof_reach(a), first_lease_end(case, a))
+
+
+def first_lease_end(case: Case, a: Attempt) -> int:
+    """The latest end of the lease that an ok acquire was granted, without its renewals."""
+    return a.ret_ns + longest(max(a.ttl_ns, case.promises.lapse_ns), case.promises)
 
 
 def _by_process(seen_ns: dict[int, int], process: Ints) -> Ints:

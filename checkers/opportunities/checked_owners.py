@@ -136,7 +136,7 @@ def lost_holds(case: Case) -> Places:
     entry = attempts.of_rows(rows)
     kept = (entry >= 0) & attempts.ok[entry]
     told = list(zip(attempts.row[entry[kept]].tolist(), rows[kept].tolist(), strict=True))
-    limit_ns = case.promises.notice_ns or case.promises.lasting_ns(case.lease_ns)
+    limit_ns = case.promises.notice_within_ns(case.lease_ns)
     silent = [
         (loss.attempt.row, loss.other.row, calm_ns + limit_ns)
         for loss in losses(case)

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from holdfast.checkers.facts.lost_holds import first_lease_end
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import Attempt
 from holdfast.checkers.holds.history_index import Indices, column, rows_of
-from holdfast.checkers.holds.leases import longest
 from holdfast.checkers.holds.overlaps import slack
 from holdfast.checkers.holds.statements import believed
 from holdfast.checkers.holds.succession import succession_of
@@ -27,7 +27,8 @@ def regained(case: Case, windows: Sequence[Window]) -> Seen:
 
     A run without one stages nothing: it is judged by what else it shows of notices.
     """
-    met = [] if case.promises.bound != "lease" else list(_answered(case, windows))
+    leased = case.promises.bound == "lease" or case.promises.lapses
+    met = list(_answered(case, windows)) if leased else []
     if not met:
         return Seen(staged=False, nearest="no owner renewed a lost lock that was free again")
     roles, fault = met[0]
@@ -65,7 +66,7 @@ def _answered(case: Case, windows: Sequence[Window]) -> list[tuple[dict[str, int
 
 def _away(case: Case, a: Attempt, t_ns: int, windows: Sequence[Window]) -> Window | None:
     """The last fault of a node that was over by t_ns, of an owner whose first lease was over."""
-    if a.ret_ns + longest(a.ttl_ns, case.promises) + slack(case) >= t_ns:
+    if first_lease_end(case, a) + slack(case) >= t_ns:
         return None
     struck = [w for w in windows if a.node in w.nodes and a.inv_ns < w.to_ns <= t_ns]
     return struck[-1] if struck else None

@@ -240,11 +240,22 @@ ROWS: Sequence[OpportunityRow] = (
         defect="renews a lost lock by taking it again",
         sentence="an owner had lost its lock to another while a fault kept it away, and its renewal"
         " was answered while the lock was free again",
-        # Its issue 175, fixed in 5.3.1. tests/front/test_silent_reacquire.py plants it in a lease.
+        # Its issue 175, fixed in 5.3.1. tests/front/test_silent_reacquire.py plants it in a lease,
+        # and in a library that renews by itself.
         twin="redis --set library=npm:redis-semaphore@5.3.0",
         look=regained,
-        change=PlanChange(target="holder", fault_leases=3, every_leases=5, least_leases=20),
-        bounds=("lease",),
+        # The other one has to be done with the lock before the fault is over, and its owner must
+        # go on for as long afterwards as a notice may take.
+        change=PlanChange(
+            target="holder",
+            fault_leases=2,
+            every_leases=4,
+            least_leases=40,
+            workloads=("critical-section", "renewal"),
+            options={"hold_leases": "8", "brief_pct": "60"},
+        ),
+        bounds=("lease", "none"),
+        promised=lambda promises: promises.bound == "lease" or promises.lapses,
     ),
     *OWNER_ROWS,
     *QUEUE_ROWS,

@@ -75,7 +75,7 @@ no lock can prevent. Their writes after a notice are noted, not judged."""
 def check(case: Case) -> PropertyVerdict:
     """The verdict, with a finding per holder not notified; UNKNOWN without a time limit."""
     met = exercise(case, needs=NEEDS)
-    limit_ns = case.promises.notice_ns or case.promises.lasting_ns(case.lease_ns)
+    limit_ns = case.promises.notice_within_ns(case.lease_ns)
     if limit_ns <= 0:
         reason = "neither a time for the notice nor a lease is known, so there is no limit"
         met = replace(met, missing=(reason, *met.missing))
@@ -110,6 +110,9 @@ def _taken_again(case: Case, limit_ns: int) -> dict[int, Finding]:
         seen = seen or last_seen(case)
         back_ns = int(column(case, "t_ret")[one.row])
         seen_ns = min(seen[one.attempt.process], notified_ns(case, one.attempt))
+        if case.promises.lapses:
+            # Its library renews no longer once it has released the lock, and cannot notify it.
+            seen_ns = min(seen_ns, one.attempt.end_ns)
         loss = Loss(attempt=one.attempt, other=one.other, lost_ns=back_ns, claimed_ns=seen_ns)
         calm_ns = calm_from(case, loss, limit_ns)
         if calm_ns >= 0:

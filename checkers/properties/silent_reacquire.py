@@ -8,6 +8,10 @@ Not judged: a lock whose ok renewals are declared to prove an unbroken hold (the
 `foreign-renewal`, of ownership); an owner that asked for the lock again itself before the answer;
 one that may still have been notified: within the limit from the answer on it was out of reach, gave
 no sign of life, or was notified; locks that cover a subtree, and holds that no lease bounds.
+
+Where a library renews by itself, an ok may be no more than its own word, given before its next
+renewal finds the loss. So it extends no lease, and the owner has to keep the lock for the limit: a
+library that has released it sends no renewal and no notice.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from holdfast.checkers.facts import witnesses
+from holdfast.checkers.facts.lost_holds import first_lease_end
 from holdfast.checkers.facts.wording import drawn, known_row, lock_name, name, seconds, span
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import INF, Attempt
@@ -45,7 +50,7 @@ class Reacquired:
 
 def reacquired(case: Case) -> Iterator[Reacquired]:
     """The first such answer of each attempt, whether or not a notice may have followed."""
-    if case.promises.bound != "lease":
+    if case.promises.bound != "lease" and not case.promises.lapses:
         return
     every, (answered, entry, last_ns) = table(case), _confirmations(case)
     inv = column(case, "t_inv")
@@ -84,8 +89,8 @@ def _confirmations(case: Case) -> tuple[Indices, Ints, Ints]:
 def _leased_until(case: Case, a: Attempt, row: int) -> int:
     """The latest end of a lease by its grant and the renewals that were sent before a row."""
     rows, promises = case.history.rows, case.promises
-    end_ns, before_ns = a.ret_ns + longest(a.ttl_ns, promises), int(rows["t_inv"][row])
-    for renewal in a.renewals:
+    end_ns, before_ns = first_lease_end(case, a), int(rows["t_inv"][row])
+    for renewal in () if promises.lapses else a.renewals:
         one = rows[renewal]
         if renewal == row or one["t_inv"] > before_ns:
             continue

@@ -92,9 +92,13 @@ class LibrarySystem(OnServers):
         base = self._servers.promises(self._rest(options))
         renew, release = self._row.proves
         by_call = chosen["way"] == "call"
+        bound = "none" if self._endless(chosen) else self._row.bound
+        # Its servers end a hold that it no longer renews.
+        lapses = (bound, base.bound, chosen["expire"]) == ("none", "lease", "lease")
         return replace(
             base,
-            bound="none" if self._endless(chosen) else self._row.bound,
+            bound=bound,
+            lapse_ns=0 if lapses else -1,
             renew_proves=renew,
             release_proves=release and by_call,
             release_once=release and by_call,

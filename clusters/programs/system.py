@@ -80,9 +80,13 @@ class ProgramLibrary(OnServers):
         by_call = chosen["renew"] == "call"
         renew, release = row.proves
         safe = tuple(kind for kind in KEPT if kind not in row.unsafe.get(chosen["renew"], ()))
+        base = self._servers.promises(self._rest(options))
+        bound = row.bound if by_call else "none"
         return replace(
-            self._servers.promises(self._rest(options)),
-            bound=row.bound if by_call else "none",
+            base,
+            bound=bound,
+            # The servers end a hold that the package no longer renews.
+            lapse_ns=0 if (bound, base.bound) == ("none", "lease") else -1,
             renew_proves=renew,
             release_proves=release,
             release_once=release,

@@ -247,6 +247,9 @@ class Promises:
                      "none" (only a release does)
     session_ns       bound "session": how long the service keeps the session of a client that is
                      gone, if that is longer than the run's lease
+    lapse_ns         bound "none": how long the service keeps a hold that is not renewed, if that is
+                     longer than its lease, where a library renews holds by itself and gives its
+                     user no end of them; -1: until they are released
     renew_proves     an ok renewal means "owned without interruption since the grant"
     release_proves   an ok release means the same
     release_once     an ok release means "owned by this attempt" and is never repeated
@@ -293,6 +296,12 @@ class Promises:
     delay_ns: int = 0
     reasons: bool = False
     session_ns: int = 0
+    lapse_ns: int = -1
+
+    @property
+    def lapses(self) -> bool:
+        """Whether the service ends holds by a lease of which the rows show no renewals."""
+        return self.bound == "none" and self.lapse_ns >= 0
 
     def promised(self, prop: str, faults: Iterable[str]) -> bool:
         """Whether the property is promised under all the fault kinds that took effect."""
@@ -301,4 +310,14 @@ class Promises:
 
     def lasting_ns(self, lease_ns: int) -> int:
         """How long a hold lasts that no release ends, if this lease is asked for."""
+        if self.lapses:
+            return max(lease_ns, self.lapse_ns)
         return max(lease_ns, self.session_ns) if self.bound == "session" else lease_ns
+
+    def notice_within_ns(self, lease_ns: int) -> int:
+        """How long the notice of a loss may take; 0 if that is not known.
+
+        A library that renews by itself finds the loss at its next renewal, up to a lease later.
+        """
+        lasting_ns = self.lasting_ns(lease_ns)
+        return max(self.notice_ns, lasting_ns) if self.lapses else self.notice_ns or lasting_ns

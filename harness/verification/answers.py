@@ -52,6 +52,7 @@ class Answers:
             )
         } | {
             "held_until": self.of.held_until,
+            "leases_end": lambda: self.run.bound == "lease" or self.run.leased_by_library(),
             "entered_unknown": self.of.entered_unknown,
             "in_turn_of_asking": lambda row: self._in_turn(row.key),
             "not_revoked": ENDS,
@@ -268,8 +269,12 @@ class Answers:
 
     def _lost_by(self, a: Row, other: Row) -> int:
         """When a hold was certainly lost to another, and the service's own bound was over."""
-        known = self.rows.t_ret[self.run.known(other.at)]
-        return max(known, self.run.reach(a.at)) + self.run.slack_ns
+        run, known = self.run, self.rows.t_ret[self.run.known(other.at)]
+        if run.leased_by_library():
+            far = max(run.proof_reach(a.at), run.first_lease_end(a.at))
+        else:
+            far = run.reach(a.at)
+        return max(known, far) + run.slack_ns
 
     def _claimed_until(self, a: Row) -> int:
         """Until when its client acted as owner: at most until the client's last row."""
@@ -306,8 +311,8 @@ class Answers:
     def _leased_before(self, a: Row, row: Row) -> int:
         """The latest end of its lease by its grant and the renewals that were sent before a row."""
         rows, longest = self.rows, self.run.longest
-        ends = [a.t_ret + longest(a.res)]
-        for r in self.run.following(a.at):
+        ends = [self.run.first_lease_end(a.at)]
+        for r in () if self.run.leased_by_library() else self.run.following(a.at):
             if rows.f[r] != RENEW or r == row.at or rows.t_inv[r] > row.t_inv:
                 continue
             if rows.status[r] == OK:
@@ -320,6 +325,7 @@ class Answers:
         """The last sign of life of its client before a notice of its loss and before its death."""
         rows, run = self.rows, self.run
         ends = [self._last_seen()[a.process]]
+        ends += [run.end(a.at)] if run.leased_by_library() else []
         for r in run.following(a.at):
             if rows.f[r] in (LOST, CLOSED):
                 ends.append(rows.t_inv[r])
@@ -330,7 +336,10 @@ class Answers:
         return min([*ends, *(t_ns for t_ns in run.kills(node) if t_ns >= a.t_inv)])
 
     def _notice_within(self) -> int:
-        return int(self.run.promises["notice_ns"] or self.run.lasting_ns)
+        notice_ns, lasting_ns = int(self.run.promises["notice_ns"]), self.run.lasting_ns
+        return (
+            max(notice_ns, lasting_ns) if self.run.leased_by_library() else notice_ns or lasting_ns
+        )
 
     def out_of_reach(self, a: Row) -> list[tuple[int, int]]:
         """Spans in which faults or a starved host may have kept a client from being notified."""

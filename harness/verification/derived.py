@@ -83,6 +83,8 @@ class Run:
     slack_ns   largest error between timestamps of two hosts
     stop_ns    the last heal; lease_ns: lease that acquires request; resource: its mode
     lasting_ns  the lease, or the session where that is longer: how long a hold lasts by itself
+    lapse_ns    where a library renews by itself, how long a service with leases keeps a hold that
+                is not renewed, if longer than its lease; -1: it has no leases, or its user renews
     start_ns, end_ns   of the workload; servers: their number
     """
 
@@ -113,7 +115,8 @@ class Run:
         self.kinds = frozenset(window.do for window in self.windows)
         self.bound = str(promises["bound"])
         session_ns = int(promises.get("session_ns", 0)) if self.bound == "session" else 0
-        self.lasting_ns = max(lease_ns, session_ns)
+        self.lapse_ns = int(promises.get("lapse_ns", -1)) if self.bound == "none" else -1
+        self.lasting_ns = max(lease_ns, session_ns, self.lapse_ns)
         self.reach = cache(self._reach)
         self.end = cache(self._end)
         self.kept = cache(self._kept)
@@ -465,6 +468,14 @@ class Run:
         """A lease as the slowest clock of the service may count it."""
         drift = -ttl_ns * self.promises["drift_ppm"] // 1_000_000
         return int(ttl_ns - drift + self.promises["slip_ns"])
+
+    def first_lease_end(self, a: int) -> int:
+        """The latest end of the lease that an ok acquire was granted."""
+        return self.rows.t_ret[a] + self.longest(max(self.rows.res[a], self.lapse_ns))
+
+    def leased_by_library(self) -> bool:
+        """Whether the service ends holds by leases that a library renews, not its user."""
+        return self.lapse_ns >= 0
 
     def _lapse(self, a: int, renewals: Sequence[int]) -> int:
         """The latest end of a lease; INF if a renewal of unknown outcome may revive it."""

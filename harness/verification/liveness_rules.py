@@ -184,7 +184,7 @@ LIVENESS |= in_order(
         where=(
             *knows("a", "other"),
             "a.status == 2",
-            "bound == 'lease'",
+            "leases_end()",
             "conflict(a, other)",
             "row.attempt == a.attempt",
             "row.process == a.process",

@@ -123,7 +123,8 @@ class Owners:
     def regained(self, hold: Row, renewal: Row) -> str:
         """A renewal of a lost lock was answered while no other client can have held it."""
         rows, run = self.rows, self.run
-        if run.promises["bound"] != "lease" or run.believed(hold.at)["renew_proves"]:
+        leased = run.bound == "lease" or run.leased_by_library()
+        if not leased or run.believed(hold.at)["renew_proves"]:
             return "a renewal of its lock proves that it was never lost, or it has no lease"
         if renewal.f != RENEW or renewal.status not in (OK, NOT_OWNER):
             return "its renewal is another call, or was not answered"
@@ -150,7 +151,7 @@ class Owners:
     def kept_away(self, hold: Row, renewal: Row, fault: Window) -> str:
         """A fault of the owner was over by its renewal, which came after its first lease."""
         run = self.run
-        if hold.t_ret + run.longest(hold.res) + run.slack_ns >= renewal.t_inv:
+        if run.first_lease_end(hold.at) + run.slack_ns >= renewal.t_inv:
             return "its first lease was not over at its renewal"
         struck = self.rows.nodes.get(hold.process, "") in fault.nodes
         between = hold.t_inv < fault.to_ns <= renewal.t_inv

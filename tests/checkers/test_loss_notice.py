@@ -250,6 +250,60 @@ def test_a_notice_may_follow_the_answer() -> None:
     assert [f.kind for f in late.findings] == ["silent-reacquire"]
 
 
+# The same where a library renews by itself, and the service ends its holds by a lease.
+
+RENEWED = {"bound": "none", "lapse_ns": 0, "renew_proves": False, "release_proves": False}
+
+
+def of_a_library(text: str, **promises: object) -> PropertyVerdict:
+    """The verdict, where leases are of 2 s."""
+    return judged(text, promises=RENEWED | promises, lease_ns=2 * SECOND)
+
+
+def test_a_library_that_confirms_a_lost_hold_convicts() -> None:
+    for answer in ("n", "c"):
+        verdict = of_a_library(AGAIN + f"0{answer}?@23 0{answer}+@24 0r?@30 0r+")
+        (finding,) = verdict.findings
+        assert (finding.kind, finding.witnesses) == ("silent-reacquire", (0, 1, 3))
+
+
+def test_a_library_that_says_nothing_of_a_loss_convicts() -> None:
+    verdict = of_a_library(AGAIN + "0r?@30 0r+")
+    assert [finding.kind for finding in verdict.findings] == ["lost-without-notice"]
+    assert verdict.exercised["holds lost to another"] == 1
+
+
+def test_without_the_declaration_a_hold_that_only_a_release_ends_was_not_lost() -> None:
+    verdict = of_a_library(AGAIN + "0n?@23 0n+@24 0r?@30 0r+", lapse_ns=-1)
+    assert not verdict.findings and verdict.exercised["holds lost to another"] == 0
+
+
+def test_a_library_confirms_a_hold_until_its_next_renewal_and_none_that_it_gave_back() -> None:
+    """Its ok is its own word: a notice may take up to a lease, and a release ends its renewals."""
+    taken = AGAIN + "0n?@23 0n+@24 "
+    for after in ("0L@26.9 0d?@40 0d+", "0r?@26.9 0r!@40", "0n?@25 0n!@26 0d?@40 0d+"):
+        kinds = [finding.kind for finding in of_a_library(taken + after).findings]
+        assert "silent-reacquire" not in kinds, after
+    for told_at, convicted in ((33.9, False), (34.5, True)):
+        verdict = of_a_library(f"{taken}0L@{told_at} 0d?@40 0d+", lapse_ns=10 * SECOND)
+        kinds = [finding.kind for finding in verdict.findings]
+        assert ("silent-reacquire" in kinds) == convicted, told_at
+
+
+def test_within_the_first_lease_it_is_the_other_grant_that_is_wrong() -> None:
+    inside = "0a?/30 0a+7/30 1a?@19 1a+8@20 1r?@21 1r+@22 0n?@23 0n+@24 0r?@29 0r+"
+    assert not of_a_library(inside).findings
+    shorter = inside.replace("/30", "/1")
+    assert not of_a_library(shorter, lapse_ns=30 * SECOND).findings
+    assert of_a_library(shorter).findings
+
+
+def test_an_ok_of_a_library_extends_no_lease() -> None:
+    told = "0a?/3 0a+7/3@1 0n?@2 0n+@3 1a?@5 1a+8@5.5 0n?@5.8 0n+@5.9 0r?@20 0r+"
+    kinds = [finding.kind for finding in of_a_library(told).findings]
+    assert kinds == ["silent-reacquire"]
+
+
 def test_where_an_ok_renewal_proves_the_hold_it_is_a_matter_of_ownership() -> None:
     told = judged(AGAIN + "0n?@23 0n+@24 0r?@30 0r+")
     assert "silent-reacquire" not in [f.kind for f in told.findings]

@@ -25,10 +25,19 @@ BEFORE_RENEWAL = history("0a?@0 0a+@1 1a?@3 1a+@4 0n?@5 0n+@6 0L@20", lease=1)
 BEFORE_RELEASE = history("0a?@0 0a+@1 1a?@3 1a+@4 0r?@5 0r-@6", lease=1)
 
 
-def promises(bound: str, proves: bool, session_ms: int = 0) -> Promises:
+def promises(
+    bound: str, proves: bool, session_ms: int = 0, lapse_ms: int | None = None
+) -> Promises:
     """Those of a lock that declares this."""
     chosen = {name: values[0] for name, values in CHOICES.items()} | {"bound": bound}
-    return declared(chosen, promises=None, proves=proves, evidence="", session_ms=session_ms)
+    return declared(
+        chosen,
+        promises=None,
+        proves=proves,
+        evidence="",
+        session_ms=session_ms,
+        lapse_ms=lapse_ms,
+    )
 
 
 @pytest.mark.parametrize(
@@ -71,9 +80,31 @@ def test_a_session_of_its_own_length_is_part_of_what_is_promised(tmp_path: Path)
     assert load(user_system.row(str(table)).entry).promises({}).session_ns == 30 * SECOND
 
 
+def test_a_lock_that_renews_by_itself_says_when_its_service_ends_a_hold(tmp_path: Path) -> None:
+    assert not promises("none", False).lapses
+    lapsing = promises("none", False, lapse_ms=30_000)
+    assert lapsing.lapses and lapsing.lapse_ns == 30 * SECOND
+    assert lapsing.lasting_ns(SECOND) == lapsing.notice_within_ns(SECOND) == 30 * SECOND
+    assert lapsing.notice_within_ns(60 * SECOND) == 60 * SECOND
+    assert "lost once another is granted it after nobody renewed it for 30 s" in judged(lapsing)
+    file = tmp_path / "own.py"
+    file.write_text(f"{LOCK}    bound, lapse_ms = 'none', 2_000\n")
+    assert load(user_system.row(f"{file}:L").entry).promises({}).lapse_ns == 2 * SECOND
+    table = tmp_path / "own.toml"
+    table.write_text('[system]\nclient = "cat"\nbound = "none"\nlapse_ms = 2_000\n')
+    assert load(user_system.row(str(table)).entry).promises({}).lapse_ns == 2 * SECOND
+
+
+LAPSING = "only a lock that renews by itself"
+
+
 @pytest.mark.parametrize(
     ("line", "wrong"),
     [
+        ("lapse_ms = 2_000", f"lapse_ms: {LAPSING}"),
+        ("bound, lapse_ms = 'none', 0", "lapse_ms: expected milliseconds, 1 to 3600000"),
+        ("bound, lapse_ms = 'none', True", "lapse_ms: expected milliseconds"),
+        ("bound, lapses_ms = 'none', 2_000", "did you mean 'lapse_ms'?"),
         ("session_ms = 30_000", "only holds that a session ends have it: bound = 'session'"),
         ("bound, session_ms = 'session', 0", "expected milliseconds, 1 to 3600000"),
         ("bound, session_ms = 'session', 2.5", "expected milliseconds"),
@@ -94,6 +125,9 @@ def test_a_wrong_session_of_a_table_is_refused() -> None:
     assert problems({"client": "cat", "session_ms": 30_000}) == [
         "session_ms: only holds that a session ends have it: bound = 'session'"
     ]
+    assert problems({"client": "cat", "bound": "none", "lapse_ms": 2_000}) == []
+    (wrong,) = problems({"client": "cat", "lapse_ms": 2_000})
+    assert wrong.startswith(f"lapse_ms: {LAPSING}")
     assert problems({**table, "session_ms": "30 s"}) == [
         "session_ms: expected milliseconds, 1 to 3600000"
     ]

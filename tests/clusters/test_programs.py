@@ -101,6 +101,7 @@ def test_a_package_is_not_said_to_renew_where_the_program_of_its_version_does_no
     assert load(library).promises({}).bound == "lease"
     newer = load(entry("redlock", {"library": "npm:redlock"}))
     assert newer.promises({"renew": "library"}).bound == "none"
+    assert newer.promises({"renew": "library"}).lapses and not newer.promises({}).lapses
 
 
 @pytest.mark.parametrize(

@@ -136,6 +136,8 @@ def test_without_a_lease_nothing_but_a_release_ends_a_hold() -> None:
     assert system.promises({"expire": "none"}).bound == "none"
     renewing = LibrarySystem("redis/python-redis-lock==4.0.1/")
     assert renewing.promises({"renew": "library"}).bound == "none"
+    assert renewing.promises({"renew": "library"}).lapses
+    assert not renewing.promises({"renew": "library", "expire": "none"}).lapses
     with pytest.raises(UsageError, match="invalid way=door: expected one of call, with"):
         system.promises({"way": "door"})
 

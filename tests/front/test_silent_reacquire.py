@@ -1,11 +1,12 @@
-"""A lock class whose renewal takes a lost lock again: by its client, and by its server."""
+"""A lock class whose renewal takes a lost lock again: by its client, its server, its library."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -21,7 +22,7 @@ class Regained:
     """A lease lock in memory, by the clock that it is given."""
 
     proves = False
-    promises = {"mutual-exclusion": "any"%s}
+    promises = {%s}
 
     def __init__(self, servers, options, now):
         self.now = now
@@ -63,8 +64,29 @@ SERVER = """\
             return True
         return False
 """
+BY_LIBRARY = """\
+        HOLDS[lock] = HOLDS[lock] if self.held(lock) != "" else (owner, self.now() + lease_s)
+        return True
+"""
+RENEWS_ITSELF = '\n    bound, lapse_ms = "none", 100\n'
+ENDLESS = '\n    bound = "none"\n'
 ROW = "loss-notice/silent-reacquire/clients"
-NOTICE = ', "loss-notice": "any"'
+EXCLUSION = '"mutual-exclusion": "any"'
+NOTICE = f'{EXCLUSION}, "loss-notice": "any"'
+RENEWED = '"loss-notice": "any"'
+
+
+class Use(NamedTuple):
+    """How clients use the lock, and how long their holders are stopped."""
+
+    options: Mapping[str, str]
+    clients: int
+    pause: str
+
+
+OF_LEASES = Use({"hold_leases": "1", "think_ms": "800"}, 2, "1200ms")
+BY_ITSELF = Use({"hold_leases": "8", "think_ms": "300", "brief_pct": "60"}, 3, "1s")
+"""An owner goes on for longer than a notice may take; most others are done with the lock soon."""
 
 
 @pytest.fixture(autouse=True)
@@ -72,17 +94,25 @@ def _in_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def paused(tmp_path: Path, renew: str, promised: str, seed: int) -> hf.Run:
+def paused(
+    tmp_path: Path,
+    renew: str,
+    promised: str,
+    seed: int,
+    *,
+    declared: str = "",
+    use: Use = OF_LEASES,
+) -> hf.Run:
     """A run in which holders are stopped for longer than their lease, and renew afterwards."""
-    (tmp_path / "regained.py").write_text(LOCK % (promised, renew))
+    (tmp_path / "regained.py").write_text(LOCK % (promised, renew) + declared)
     return hf.simulate(
         system=f"{tmp_path}/regained.py:Regained",
         workload="renewal",
-        nemesis="pause:target=holder,every=2s,for=1200ms",
+        nemesis=f"pause:target=holder,every=2s,for={use.pause}",
         lease="500ms",
         time="20s",
-        clients=2,
-        options={"hold_leases": "1", "think_ms": "800"},
+        clients=use.clients,
+        options=use.options,
         seed=seed,
     )
 
@@ -105,10 +135,33 @@ def test_a_renewal_that_takes_the_lock_again_is_found_and_proved(
 
 
 def test_what_was_never_promised_is_a_risk(tmp_path: Path) -> None:
-    run = paused(tmp_path, SERVER, "", 3)
+    run = paused(tmp_path, SERVER, EXCLUSION, 3)
     assert "silent-reacquire" in kinds(run)
     assert run.verdicts["loss-notice"] == hf.Verdict.VIOLATED
     assert run.judgement["exit_code"] != 1
+
+
+@pytest.mark.parametrize("renew", [CLIENT, SERVER, BY_LIBRARY], ids=["client", "server", "library"])
+def test_one_that_renews_by_itself_is_found_where_its_service_has_leases(
+    tmp_path: Path, renew: str
+) -> None:
+    run = paused(tmp_path, renew, RENEWED, 5, declared=RENEWS_ITSELF, use=BY_ITSELF)
+    assert "silent-reacquire" in kinds(run) and run.judgement["exit_code"] == 1
+    assert run.path is not None
+    outcome = verify_run(run.path)
+    assert not outcome.refused and not outcome.bare and "loss-notice" in outcome.whole
+    assert not kinds(paused(tmp_path, renew, RENEWED, 5, declared=ENDLESS, use=BY_ITSELF))
+
+
+def test_one_that_renews_by_itself_and_refuses_holds(tmp_path: Path) -> None:
+    for seed in (4, 5):
+        run = paused(tmp_path, RENEW, RENEWED, seed, declared=RENEWS_ITSELF, use=BY_ITSELF)
+        assert run.verdicts["loss-notice"] == hf.Verdict.HOLDS and not kinds(run)
+        seen = {one.row: one.count for one in run.opportunities["loss-notice"]["pause"]}
+        assert seen[ROW] > 0, seed
+        assert run.path is not None
+        outcome = verify_run(run.path)
+        assert outcome.refused == [] and outcome.unruled == () and outcome.opportunities
 
 
 def test_one_that_refuses_holds_where_it_could_have_taken_the_lock_again(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ async def client(ctx: Context) -> None:
     while ctx.running:
         grant = await ctx.acquire(ctx.rng.choice(ctx.locks), wait_ns=shape.wait_ns)
         if grant is not None:
-            over = ctx.now_ns() + shape.hold_leases * ctx.lease_ns
+            over = ctx.now_ns() + shape.held_ns(ctx.rng, ctx.lease_ns)
             async with ctx.renewing(grant, every_ns=shape.renewals_ns(ctx.rng, ctx.lease_ns)):
                 await ctx.read(grant)
                 while ctx.now_ns() < over and ctx.running and not ctx.lost(grant):

@@ -3,7 +3,8 @@
 Each renewal is up to `--set renew_spread_pct=0` % of the lease earlier or later: near its end, to
 provoke races. With `--set lazy_pct=25` those of a quarter of the holds come when most of the lease
 is over; with `--set late_pct=50` as well, those of half of these when all of it is. With
-`--set extend=1` renewals ask for twice and for half of the first lease in turn.
+`--set extend=1` renewals ask for twice and for half of the first lease in turn. With
+`--set brief_pct=60` most holds last 10 % of a lease: a lock that an owner lost is soon free.
 
 Asks: exclusion under renewal, loss notification, ownership, stale and expired writes, liveness,
     fairness
@@ -30,7 +31,7 @@ async def client(ctx: Context) -> None:
     shape = Shape.of(ctx.options)
     ttls_ns = (2 * ctx.lease_ns, ctx.lease_ns // 2) if shape.extend else ()
     async for grant in turns(ctx, shape):
-        over = ctx.now_ns() + shape.hold_leases * ctx.lease_ns
+        over = ctx.now_ns() + shape.held_ns(ctx.rng, ctx.lease_ns)
         every_ns = shape.renewals_ns(ctx.rng, ctx.lease_ns)
         if shape.lazy(ctx.rng):
             every_ns = (ctx.lease_ns * LATE_PCT // 100,)

@@ -60,6 +60,7 @@ class ProgramSystem:
             evidence=self.evidence(options),
             listed=self.listed(),
             session_ms=int(self._table.get("session_ms", 0)),
+            lapse_ms=self._table.get("lapse_ms"),
         )
 
     def abilities(self, options: Mapping[str, str]) -> Sequence[str]:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from holdfast.clusters.systems.program.command_line import blanks, split
-from holdfast.clusters.systems.user_class.system import CHOICES, STARTS, wrong_session
+from holdfast.clusters.systems.user_class.system import CHOICES, LENGTHS, STARTS, wrong_length
 from holdfast.clusters.systems.user_class.terms import LISTED
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.verdict import PROPERTIES
@@ -158,7 +158,8 @@ KEYS: Mapping[str, Callable[[object], str]] = {
     "order": _one_of("order"),
     "purpose": _one_of("purpose"),
     "proves": _flag,
-    "session_ms": lambda value: wrong_session(value, "session"),
+    # With the bound beside them: `_lengths`.
+    **dict.fromkeys(LENGTHS, lambda _: ""),
     "abilities": _abilities,
     "start": lambda value: "" if value in STARTS else f"expected one of {', '.join(STARTS)}",
 }
@@ -185,9 +186,7 @@ def problems(table: Mapping[str, Json]) -> list[str]:
         )
     elif needless and not served:
         errors.append(f"{', '.join(needless)} without a server or image to start")
-    wrong = wrong_session(table.get("session_ms"), table.get("bound"))
-    if wrong and not KEYS["session_ms"](table["session_ms"]):
-        errors.append(f"session_ms: {wrong}")
+    errors += _lengths(table)
     if "data" in table and "image" not in table:
         errors.append(
             "data without image: without an image, {data} in server is a persistent folder"
@@ -195,11 +194,16 @@ def problems(table: Mapping[str, Json]) -> list[str]:
     return errors
 
 
+def _lengths(table: Mapping[str, Json]) -> list[str]:
+    """What is wrong with its declared lengths for its bound, one line each."""
+    wrong = {name: wrong_length(name, table.get(name), table.get("bound")) for name in LENGTHS}
+    return [f"{name}: {why}" for name, why in wrong.items() if why]
+
+
 def _beside_compose(table: Mapping[str, Json]) -> list[str]:
     """What is wrong with a table that names a compose file, beside its single keys."""
     named = [key for key in ("server", "image", "data", "env", "nodes", "ready") if key in table]
-    wrong = wrong_session(table.get("session_ms"), table.get("bound"))
-    mistakes = [f"session_ms: {wrong}"] if wrong and "session_ms" in table else []
+    mistakes = _lengths(table)
     if "start" in table:
         mistakes.append("start: depends_on of the services says who starts first")
     if named:

@@ -13,7 +13,11 @@ def judged(promises: Promises) -> str:
     bound = promises.bound
     proves = promises.renew_proves or promises.release_proves
     if bound == "none":
-        return "a hold is judged from its grant until its release is sent"
+        until = "a hold is judged from its grant until its release is sent"
+        seconds = promises.lapse_ns / SECOND
+        length = f"for {seconds:g} s, or its lease if that is longer"
+        lapses = f"; it is lost once another is granted it after nobody renewed it {length}"
+        return until + (f"{lapses} (lapse_ms)" if promises.lapses else "")
     if bound == "lease" and proves:
         return f"a hold is judged from its grant to the end of its lease, and as far as {RENEWED}"
     if bound == "lease":

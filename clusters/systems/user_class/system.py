@@ -30,7 +30,7 @@ USUAL = ("mutual-exclusion", "ownership", "deadlock-freedom", "orphan-freedom", 
 WITH_TOKENS = ("token-order", "no-stale-write")
 TOGETHER, IN_TURN = STARTS = "together", "in turn"
 """Values of `start`: a class may also have a method of that name."""
-LONGEST_SESSION_MS = 3_600_000
+LONGEST_MS = 3_600_000
 CHOICES = {
     "tokens": ("none", "ordered", "unordered"),
     "bound": ("lease", "session", "connection", "none"),
@@ -48,11 +48,13 @@ def declared(
     evidence: str,
     listed: Collection[str] = (),
     session_ms: int = 0,
+    lapse_ms: int | None = None,
 ) -> Promises:
     """The promises of a user's lock: its values of CHOICES, and by default those of any lock.
 
     listed       what it can do beyond a plain lock, of `LISTED`
     session_ms   how long the session of a client that is gone lasts; 0: as long as the lease
+    lapse_ms     how long the service keeps a hold that the lock no longer renews by itself
     """
     ordered = chosen["tokens"] == "ordered"
     if promises is None:
@@ -72,6 +74,7 @@ def declared(
         subtrees="subtrees" in listed,
         recovery_ns=5 * SECOND,
         session_ns=session_ms * MILLISECOND,
+        lapse_ns=-1 if lapse_ms is None else lapse_ms * MILLISECOND,
         keeps={
             prop: (kinds,) if isinstance(kinds, str) else tuple(kinds)
             for prop, kinds in promises.items()
@@ -80,13 +83,25 @@ def declared(
     )
 
 
-def wrong_session(session_ms: object, bound: object) -> str:
-    """What is wrong with a declared `session_ms`, "" if nothing is or none is declared."""
-    if session_ms is None:
+LENGTHS: Mapping[str, tuple[str, str]] = {
+    "session_ms": ("session", "only holds that a session ends have it: bound = 'session'"),
+    "lapse_ms": (
+        "none",
+        "only a lock that renews by itself, so that its user sees no end of a hold, has it:"
+        " bound = 'none'",
+    ),
+}
+"""Declared length in ms -> the bound of holds that have it, and why others do not."""
+
+
+def wrong_length(name: str, value: object, bound: object) -> str:
+    """What is wrong with a declared value of LENGTHS, "" if nothing is or none is declared."""
+    if value is None:
         return ""
-    if type(session_ms) is not int or not 0 < session_ms <= LONGEST_SESSION_MS:
-        return f"expected milliseconds, 1 to {LONGEST_SESSION_MS}"
-    return "" if bound == "session" else "only holds that a session ends have it: bound = 'session'"
+    if type(value) is not int or not 0 < value <= LONGEST_MS:
+        return f"expected milliseconds, 1 to {LONGEST_MS}"
+    its_bound, why = LENGTHS[name]
+    return "" if bound == its_bound else why
 
 
 class OwnSystem:
@@ -137,10 +152,10 @@ class OwnSystem:
                 problems.append(
                     f"invalid {name} = {self._stated(name)!r}: expected one of {', '.join(choices)}"
                 )
-        wrong = wrong_session(
-            self._stated("session_ms"), self._stated("bound", CHOICES["bound"][0])
-        )
-        problems += [f"session_ms: {wrong}"] if wrong else []
+        bound = self._stated("bound", CHOICES["bound"][0])
+        for name in LENGTHS:
+            wrong = wrong_length(name, self._stated(name), bound)
+            problems += [f"{name}: {wrong}"] if wrong else []
         if isinstance(self._start, str) and self._start not in STARTS:
             problems.append(f"invalid start = {self._start!r}: expected one of {', '.join(STARTS)}")
         promises = self._stated("promises", {})
@@ -176,6 +191,7 @@ class OwnSystem:
             evidence=f"{self._name}, a class of the user",
             listed=self.listed(),
             session_ms=self._stated("session_ms", 0),
+            lapse_ms=self._stated("lapse_ms"),
         )
 
     def _options(self, options: Mapping[str, str]) -> dict[str, str]:

@@ -90,7 +90,8 @@ class Crowd:
         once, lease = self.kind.release == "once", self.kind.bound == "lease"
         owned = self.kind.renew == "owned"
         promises = {
-            "bound": self.kind.bound,
+            "bound": "none" if self.kind.renewed else self.kind.bound,
+            "lapse_ns": 0 if self.kind.renewed else -1,
             "renew_proves": owned,
             "release_once": once,
             "release_proves": once and owned,

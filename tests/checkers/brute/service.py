@@ -26,6 +26,7 @@ class Kind:
     release      "once": ok to the holder alone; "always": ok to whoever
                  where one of the two says something, no attempt is let in twice
     order        "fifo": a queue; "racing": clients ask again and again
+    renewed      bound "lease": a library renews, and its user is given no end of a hold
     lease_from   "grant", or "asking": a queued attempt's lease runs while it waits
     fault        "" or the name of a mutant
     """
@@ -34,6 +35,8 @@ class Kind:
     renew: str = "owned"
     release: str = "once"
     order: str = "fifo"
+    # Not in its name, from which the histories of a seed are drawn.
+    renewed: bool = field(default=False, repr=False)
     lease_from: str = "grant"
     tokens: bool = True
     slip: int = 0

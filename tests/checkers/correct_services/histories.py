@@ -97,11 +97,43 @@ def _ask(
     if service.queries and op is Op.ACQUIRE:
         client.run(_curious(client, attempt, lock))
     status = yield request, bound
+    if status is Status.OK and service.renewed:
+        client.run(_renewed(client, request.row))
     if status is Status.OK:
         client.holds[attempt] = next(
             (h for h in client.world.server.holds if h.attempt == attempt), None
         )  # type: ignore[assignment]
     return attempt, status
+
+
+def _renewed(client: Client, granted: Row) -> Program:
+    """What a library does for a hold: it renews it until it is given back. It notifies its user of
+    the loss once a renewal is refused, or by its own clock none has come through for a lease."""
+    world, rng, attempt, ttl_ns = client.world, client.world.rng, granted["attempt"], granted["res"]
+    own = {"attempt": attempt, "key": granted["key"], "token": granted["token"]}
+    over_ns, refused = world.now + ttl_ns, False
+    every_ns = int(ttl_ns * rng.choice((0.2, 0.33, 0.6)))
+    while attempt not in client.given_back and not refused and world.now < over_ns:
+        sent_ns, left_ns = world.now, min(ANSWER_NS, over_ns - world.now)
+        request = client.unseen(Op.RENEW, left_ns, **own, arg=ttl_ns)
+        status = yield request, left_ns
+        refused = status is Status.NOT_OWNER
+        over_ns = sent_ns + ttl_ns if status is Status.OK else over_ns
+        if status is Status.OK:
+            yield min(every_ns, over_ns - world.now)
+    if attempt not in client.given_back and attempt not in client.over:
+        client.over.add(attempt)
+        client.moment(Op.LOST, **own, res=1)
+
+
+def _library_says(client: Client, granted: Row) -> Any:
+    """Its user asks a library whether the hold goes on: it answers by its own renewals."""
+    own = {name: granted[name] for name in ("attempt", "key", "token")}
+    over = granted["attempt"] in client.over
+    note = client.note(Op.RENEW, **own, arg=granted["res"])
+    yield client.world.rng.choice((1, MS))
+    note["t_ret"], note["status"] = client.world.now, Status.NOT_OWNER if over else Status.OK
+    note["res"] = 0 if over else granted["res"]
 
 
 def _connect(client: Client, service: Service) -> Any:
@@ -144,8 +176,7 @@ def _section(client: Client, service: Service, attempt: int, depth: int = 1) -> 
     world, rng = client.world, client.world.rng
     row = next(r for r in client.rows if r["attempt"] == attempt)
     lock, token = row["key"], row["token"]
-    version, sure = -1, True
-    shared = row["mode"] == 1
+    version, sure, shared = -1, True, row["mode"] == 1
     if service.pair and rng.random() < 0.7:
         yield rng.randrange(10 * MS, 400 * MS)
         other, status = yield from _ask(client, service, 1, Op.ACQUIRE, 3 - lock)
@@ -154,7 +185,9 @@ def _section(client: Client, service: Service, attempt: int, depth: int = 1) -> 
             yield client.call(Op.RELEASE, attempt=other, key=3 - lock, token=-1), ANSWER_NS
     for _ in range(rng.choice((0, 1, 2, 4))):
         act = rng.random()
-        if act < 0.35:
+        if act < 0.35 and service.renewed:
+            yield from _library_says(client, row)
+        elif act < 0.35:
             ttl = rng.choice(LEASES) if service.bound == "lease" else 0
             hold: Any = client.holds.get(attempt)
             yield (
@@ -189,7 +222,7 @@ def _section(client: Client, service: Service, attempt: int, depth: int = 1) -> 
         if rng.random() < 0.5:
             return
     fate = rng.random()
-    if fate < 0.1 and service.bound in ("lease", "session"):
+    if fate < 0.1 and service.bound in ("lease", "session") and not service.renewed:
         return
     for _ in range(1 if fate < 0.85 else 2):
         yield client.call(Op.RELEASE, attempt=attempt, key=lock, token=token), ANSWER_NS

@@ -31,6 +31,7 @@ class Service:
     subtrees  a lock covers two more, whose names are below its own
     unsent    now and then a release cannot be sent: it has certainly no effect
     says_little  a release is answered ok whoever holds
+    renewed   a library renews by itself, finds a loss by itself, and answers for the service
     """
 
     name: str
@@ -53,6 +54,7 @@ class Service:
     subtrees: bool = False
     unsent: bool = False
     says_little: bool = False
+    renewed: bool = False
 
     def promises(self) -> Promises:
         """What it keeps under any fault: all, but for what only its resource could."""
@@ -65,14 +67,19 @@ class Service:
         if self.says_little:
             # Its ok to anybody's release is no ownership.
             kept.discard("ownership")
+        if self.renewed:
+            # A process that cannot run renews nothing, its user was given no end, and its library
+            # confirms the hold until it finds the loss.
+            kept -= {"mutual-exclusion", "durable-grants", "ownership"}
         if not self.jobs:
             kept.discard("exactly-once-job")
         if not self.queued:
             kept -= {"bounded-bypass", "starvation-freedom"}
         return Promises(
             purpose="correctness",
-            bound=self.bound,
-            renew_proves=not self.upsert and not self.says_little,
+            bound="none" if self.renewed else self.bound,
+            lapse_ns=0 if self.renewed else -1,
+            renew_proves=not self.upsert and not self.says_little and not self.renewed,
             release_proves=not self.upsert and not self.says_little,
             release_once=not self.says_little,
             slip_ns=self.slip_ns,
@@ -85,7 +92,7 @@ class Service:
             keeps=dict.fromkeys(sorted(kept), ANY),
             sheet={},
             delay_ns=self.delay_ns,
-            reasons=True,
+            reasons=not self.renewed,
             subtrees=self.subtrees,
         )
 
@@ -149,4 +156,6 @@ SERVICES = (
     ),
     Service(name="lease, lock-delay", queued=False, delay_ns=SECOND, drift_ppm=10_000),
     Service(name="lease, unsent releases", queued=False, resource="guarded", unsent=True),
+    Service(name="renewed", renewed=True, resource="fenced", slip_ns=20 * MS, drift_ppm=10_000),
+    Service(name="renewed, several hosts", renewed=True, queued=False, error_ns=30 * MS),
 )

@@ -235,6 +235,14 @@ def lost_without_notice(hand: Hand) -> None:
     hand.call(hand.a, Op.RENEW, Status.NOT_OWNER, attempt=first)
 
 
+def lost_and_kept(hand: Hand) -> None:
+    first = hand.granted(hand.a)
+    hand.step(5 * SECOND)
+    hand.granted(hand.b)
+    hand.step(4 * SECOND)
+    hand.call(hand.a, Op.RELEASE, Status.NOT_OWNER, attempt=first)
+
+
 def silent_reacquire(hand: Hand) -> None:
     first = hand.granted(hand.a)
     hand.step(5 * SECOND)
@@ -425,6 +433,8 @@ PLANTS: dict[str, Plant] = {
     "foreign-renewal": Plant("queue", "ownership", foreign_renewal),
     "lost-without-notice": Plant("queue", "loss-notice", lost_without_notice),
     "silent-reacquire": Plant("upsert", "loss-notice", silent_reacquire),
+    "silent-reacquire: by its library": Plant("renewed", "loss-notice", silent_reacquire),
+    "lost-without-notice: by its library": Plant("renewed", "loss-notice", lost_and_kept),
     "wrong-reason": Plant("queue", "loss-notice", wrong_reason),
     "write-after-notice": Plant("queue", "loss-notice", write_after_notice),
     "false-rejection": Plant("lease", "no-false-rejection", false_rejection),

@@ -176,7 +176,8 @@ class Server:
             self.shut_until[hold.lock] = self.world.now + self.world.service.delay_ns
             self.world.at(self.shut_until[hold.lock], self.serve)
         client = hold.asked.client
-        client.learns(lambda: client.lost(hold, why))
+        if not self.world.service.renewed:
+            client.learns(lambda: client.lost(hold, why))
         self.serve()
 
     def met(self, a: int, b: int) -> bool:
@@ -403,6 +404,7 @@ class Client:
         self.cut: list[tuple[int, int]] = []
         self.dies_ns = NEVER
         self.over = set[int]()
+        self.given_back = set[int]()
         self.attempts = 0
         self.session = 0
         self.finished = self.unsure = False
@@ -432,12 +434,16 @@ class Client:
 
         self.world.at(self.world.now + self.world.lag(), arrives)
 
-    def note(self, f: Op, /, **columns: int) -> Row:
+    def row(self, f: Op, /, **columns: int) -> Row:
         row = {"f": f, "t_inv": self.world.now, "t_ret": 0, "process": self.process,
                "status": Status.INVOKED, "token": NO_TOKEN, "row": len(self.rows),
                "attempt": 0, "key": 0, "arg": 0, "res": 0, "aux": 0, "mode": 0,
                "op": 0}  # fmt: skip
         row.update(columns)
+        return row
+
+    def note(self, f: Op, /, **columns: int) -> Row:
+        row = self.row(f, **columns)
         self.rows.append(row)
         return row
 
@@ -467,6 +473,14 @@ class Client:
         values: dict[str, Any] = {name: columns.pop(name) for name in travel}
         hold: Any = columns.pop("hold", None)
         request = Request(self.note(f, **columns), self, {**values, "hold": hold})
+        if f is Op.RELEASE:
+            self.given_back.add(request.row["attempt"])
+        self.send(request, self.world.now + bound_ns)
+        return request
+
+    def unseen(self, f: Op, bound_ns: int, /, **columns: int) -> Request:
+        """A request of a library of its own accord, of which no row tells."""
+        request = Request(self.row(f, **columns), self)
         self.send(request, self.world.now + bound_ns)
         return request
 
@@ -510,7 +524,7 @@ class Client:
         if reply is not None:
             row["status"] = reply[0]
             row.update(reply[1])
-            if row["status"] == Status.NOT_OWNER:
+            if row["status"] == Status.NOT_OWNER and not self.world.service.renewed:
                 self.over.add(row["attempt"])
         request.then()
 

@@ -326,6 +326,8 @@ DRAWN_FROM = (
 )
 """Those that histories of `tests.checkers.chosen_histories` are made of: one more would change
 all of them."""
+RENEWED = {"bound": "none", "lapse_ns": 0, **NOBODY}
+"""A library renews by itself, and the service ends its holds by a lease."""
 MORE = (
     _of(
         "silent-reacquire/time",
@@ -339,5 +341,12 @@ MORE = (
         "0a?/1 1a? 0a+7/1 1a+8 1r? 1r+ 0c?@20 0c+ 0r?@30 0r+",
         **NOBODY,
     ),
+    _of(
+        "silent-reacquire/time",
+        NOTICE,
+        "0a?/1 0a+7/1 1a? 1a+8 1r? 1r+ 0n?@20 0n+ 0r?@40 0r+",
+        **RENEWED,
+    ),
+    _of("lost-without-notice/time", NOTICE, "0a?/1 0a+7/1 1a? 1a+8 0r?@40 0r+", **RENEWED),
 )
 SPECIMENS = (*DRAWN_FROM, *MORE)
