@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from holdfast.harness.runs import inherited_signals
-from tests import heavy, kept_times, left_behind, quick, tools
+from tests import heavy, kept_times, left_behind, quick, shared_out, tools
 from tests.draws import Draws, asked
 
 # No test depends on how fast the machine is: neither an example nor the making of one is timed.
@@ -24,6 +24,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(left_behind)
     config.pluginmanager.register(kept_times)
     config.pluginmanager.register(heavy)
+    if config.pluginmanager.has_plugin("xdist"):
+        config.pluginmanager.register(shared_out)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -9,7 +9,7 @@ half of it is removed, and what did not run stays.
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -19,8 +19,6 @@ from tests import kept_times
 KEPT = Path(__file__).with_suffix(".txt")
 LIMIT = 0.8
 """Seconds of CPU."""
-CPU = "cpu"
-_began = pytest.StashKey[float]()
 _seconds: dict[str, float] = {}
 
 
@@ -39,28 +37,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("slow")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_call(item: pytest.Item) -> None:
-    """Notes when a test begins. Its fixtures do not count: without it the next one needs them."""
-    item.stash[_began] = used()
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(
-    item: pytest.Item, call: pytest.CallInfo[None]
-) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """With the report of a test goes what it took, from whatever process it ran in."""
-    report = yield
-    if call.when == "call" and _began in item.stash:
-        report.user_properties.append((CPU, used() - item.stash[_began]))
-    return report
-
-
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Keeps it where the list is written."""
-    for name, value in report.user_properties:
-        if name == CPU and isinstance(value, float):
-            _seconds[report.nodeid] = value
+    taken = kept_times.cpu_of(report)
+    if taken is not None:
+        _seconds[report.nodeid] = taken
 
 
 def pytest_sessionfinish() -> None:
@@ -83,9 +64,3 @@ def merged(
             rows.pop(name, None)
     there = {name for name in rows if (kept_times.ROOT / name.partition("::")[0]).is_file()}
     return dict(sorted(((n, rows[n]) for n in there), key=lambda row: (-row[1], row[0])))
-
-
-def used() -> float:
-    """Seconds of CPU of this process and of its children that have ended."""
-    times = os.times()
-    return times.user + times.system + times.children_user + times.children_system

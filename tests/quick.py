@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import catalogue
-from tests.kept_times import kept
+from tests.kept_times import Times, kept
 
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("harness", "workloads", "nemesis", "checkers", "clusters", "reports", "src/holdfast")
@@ -132,7 +132,7 @@ def chosen(paths: Iterable[Path], budget: float = BUDGET) -> tuple[list[str], in
     """The files of tests that fit, nearest first, and how many more the change can reach."""
     times, spent, fit, left = kept(), 0.0, list[str](), 0
     reached = [
-        (steps, times.get(name, (UNKNOWN, 0.0))[0], name)
+        (steps, times.get(name, Times(UNKNOWN, 0.0, 0.0)).test, name)
         for module, steps in distances(starts(paths)).items()
         if (name := str(files()[module].relative_to(ROOT))).rpartition("/")[2].startswith("test_")
     ]

@@ -128,6 +128,18 @@ def cut(text: str, room: int) -> str:
     return f"{text[: room - 1].rpartition(' ')[0]}…"
 
 
+def few_names(sentence: str) -> str:
+    """A reason of several properties with their number instead of their names: "Ownership, loss
+    notice and token order: no grant" -> "3 properties: no grant"."""
+    names, colon, reason = sentence.partition(": ")
+    several = [name for part in names.split(", ") for name in part.split(" and ")]
+    if not colon or len(several) <= 2:
+        return sentence
+    # The first line has said already that they were not tested.
+    _, untested, why = reason.partition("not tested. ")
+    return why if untested else f"{len(several)} properties: {reason}"
+
+
 def _answers(run: Judged, width: int) -> Part:
     """What every reader asks. A pass says in the same place what it left out."""
     whole = story.answers(run)
@@ -203,7 +215,8 @@ def _open(run: Judged, width: int) -> Iterator[Part]:
         yield Part(variants=(_rows([("open", questions)], width),), kept=9)
     if left:
         room = width - 8
-        shown = (left[0], cut(left[0], 2 * room - 8 - len(more)), cut(left[0], room - len(more)))
+        brief = few_names(left[0])
+        shown = (left[0], brief, cut(brief, 2 * room - 8 - len(more)), cut(brief, room - len(more)))
         variants = tuple(_rows([("why ", f"{text}{more}")], width) for text in shown)
         yield Part(variants=variants, kept=4)
     if run.remedy:

@@ -75,7 +75,7 @@ EXCUSED = {
     ("nemesis/targets.py", "set"): "membership only, the order is that of the names",
     ("clusters/systems/reference/consensus/raft.py", "set"): "sorted at once",
     ("clusters/backends/sim/observed/states.py", "id"): "knows an object again; nothing is ordered",
-    ("workloads/resource/server.py", "os.getpid"): "the process on a host, not its rules",
+    ("workloads/resource/process.py", "os.getpid"): "the process on a host, not its rules",
     ("nemesis/kinds/clock.py", "set"): "compared, never walked",
 }
 

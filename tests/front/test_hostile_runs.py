@@ -225,7 +225,7 @@ def test_a_mistake_of_ours_is_one_line_and_a_private_file(
     def broken(*args: Any) -> None:
         raise ZeroDivisionError("a mistake\nof two lines")
 
-    monkeypatch.setattr("holdfast.harness.judging.recorded_run.judge", broken)
+    monkeypatch.setattr("holdfast.engine.judging.judge", broken)
     capsys.readouterr()
     assert code_of("check", str(run)) == 4
     (line,) = capsys.readouterr().err.splitlines()
@@ -314,5 +314,8 @@ def test_a_run_that_died_while_it_was_deployed_is_told_as_that(
     (run / "times.jsonl").write_text("".join(f"{line}\n" for line in marks))
     capsys.readouterr()
     assert code_of("check", str(run)) == 3
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "the history may be incomplete: the run ended during deployment" in shown
+    assert code_of("check", str(run), "-v") == 3
     shown = " ".join(capsys.readouterr().out.split())
     assert "the run ended during deployment, before its workload began" in shown

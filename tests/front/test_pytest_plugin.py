@@ -121,7 +121,7 @@ def test_a_missing_baseline_ends_everything_with_exit_code_2(repository: Reposit
     assert "no such baseline" in ran.said and "passed" not in ran.said
 
 
-def test_the_plugin_imports_pytest_and_nothing_else() -> None:
+def test_the_plugin_imports_pytest_and_a_name_and_nothing_else() -> None:
     tree = ast.parse((ROOT / "src" / "holdfast" / "pytest" / "plugin.py").read_text())
     found = {
         ast.unparse(node) for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)
@@ -130,7 +130,10 @@ def test_the_plugin_imports_pytest_and_nothing_else() -> None:
         "from __future__ import annotations",
         "from typing import TYPE_CHECKING",
         "import pytest",
+        "from holdfast.pytest import NOTE",
     }
+    package = ast.parse((ROOT / "src" / "holdfast" / "pytest" / "__init__.py").read_text())
+    assert not [node for node in ast.walk(package) if isinstance(node, ast.Import | ast.ImportFrom)]
 
 
 def test_the_examples_install_test_and_gate() -> None:

@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 
-from holdfast.reports.outputs.brief import cut
+from holdfast.reports.outputs.brief import cut, few_names
 from tests.reports import specimens
 from tests.reports.rendered import terminal as render
 
@@ -191,3 +191,15 @@ def test_a_text_is_cut_after_a_clause_or_a_word(room: int) -> None:
     assert short == text or short.endswith((".", "…"))
     stem = short.rstrip(".…")
     assert text.startswith(stem) and not text[len(stem) : len(stem) + 1].isalnum()
+
+
+def test_a_reason_of_many_properties_keeps_its_reason_and_not_their_names() -> None:
+    names = "Ownership, loss notice and token order"
+    assert few_names(f"{names}: no grant after the last kill") == (
+        "3 properties: no grant after the last kill"
+    )
+    assert few_names(f"{names}: not tested. The history may be incomplete: x.") == (
+        "The history may be incomplete: x."
+    )
+    assert few_names("Ownership: no grant") == "Ownership: no grant"
+    assert few_names("No colon, and no reason") == "No colon, and no reason"
