@@ -1,4 +1,5 @@
-"""The verdict of a run without its tables: at most ten lines for a pass, 25 for a violation.
+"""The verdict of a run without its tables: at most ten lines for a pass or a limit, 16 for a
+question left open, whose reason must be readable, 25 for a violation.
 
 Each part has variants, the longest first. Where all together are too long, the parts that a reader
 misses least become shorter, one after the other; what a reader has to copy is never shortened.
@@ -29,8 +30,9 @@ STYLES = {
 }
 ENTRIES = 2
 """Causes that are printed without -v."""
-MOST, MOST_BROKEN = 10, 25
-"""Lines of a run that passed or left its question open, and of one that broke a promise."""
+MOST = {Outcome.HOLDS: 10, Outcome.LIMIT: 10, Outcome.UNKNOWN: 16}
+MOST_BROKEN = 25
+"""Lines of a run that broke a promise or failed."""
 LEAST_ROOM = 24
 
 
@@ -55,8 +57,7 @@ class Part:
 def show(console: Console, run: Judged, why: str) -> None:
     """Print the verdict. why: the command that explains it, "" for none."""
     parts = list(_parts(run, console.width, why))
-    most = MOST_BROKEN if run.outcome() in (Outcome.BROKEN, Outcome.FAILED) else MOST
-    for line in fitted(parts, most):
+    for line in fitted(parts, MOST.get(run.outcome(), MOST_BROKEN)):
         shown = Text(line.text, style="" if line.label else line.style)
         if line.label:
             shown = Text.assemble((line.label, line.style), line.text)
@@ -218,7 +219,7 @@ def _open(run: Judged, width: int) -> Iterator[Part]:
         brief = few_names(left[0])
         shown = (left[0], brief, cut(brief, 2 * room - 8 - len(more)), cut(brief, room - len(more)))
         variants = tuple(_rows([("why ", f"{text}{more}")], width) for text in shown)
-        yield Part(variants=variants, kept=4)
+        yield Part(variants=variants, kept=8)
     if run.remedy:
         text = f"{story.EXERCISE}:"
         command = formatting.plain(run.remedy, 1200)
