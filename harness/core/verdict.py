@@ -41,11 +41,11 @@ PROPERTIES: dict[str, tuple[Severity, str]] = {
     "no-lost-update": (Severity.CRITICAL, "no two accepted writes build on the same version"),
     "applied-once": (Severity.CRITICAL, "a retried command takes effect once"),
     "exactly-once-job": (Severity.CRITICAL, "a singleton job is done exactly once"),
+    "token-order": (Severity.CRITICAL, "a later grant always carries a larger fencing token"),
     "durable-grants": (
         Severity.CRITICAL,
         "an acknowledged grant, release or token survives a power loss or an operation",
     ),
-    "token-order": (Severity.CRITICAL, "a later grant always carries a larger fencing token"),
     "ownership": (Severity.CRITICAL, "only the holder can release or renew"),
     "loss-notice": (Severity.HIGH, "a holder that loses its lock is notified in time"),
     "grant-notice": (
@@ -62,14 +62,14 @@ PROPERTIES: dict[str, tuple[Severity, str]] = {
         Severity.HIGH,
         "every wait-for cycle is detected and one of its requests is rejected",
     ),
-    "no-false-rejection": (
-        Severity.MEDIUM,
-        "requests of the holder, and requests for a free lock, are not rejected",
-    ),
     "starvation-freedom": (Severity.MEDIUM, "no request waits forever while others are granted"),
     "bounded-bypass": (
         Severity.LOW,
         "no waiter is overtaken more often than the queue's order allows",
+    ),
+    "no-false-rejection": (
+        Severity.MEDIUM,
+        "requests of the holder, and requests for a free lock, are not rejected",
     ),
     "bounded-wait": (
         Severity.LOW,
@@ -80,7 +80,8 @@ PROPERTIES: dict[str, tuple[Severity, str]] = {
         "query results (holder, queue, version) match the history",
     ),
 }
-"""Property id -> severity of a violation, and the property in one sentence. One row per checker."""
+"""Property id -> severity of a violation, and the property in one sentence. One row per checker,
+which is the module of the property's name in `checkers/properties`."""
 
 
 ENFORCED_BY_RESOURCE = frozenset(

@@ -26,8 +26,9 @@ from holdfast.checkers.properties.truthful_queries import check
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.job_keys import mark_key
 from holdfast.harness.core.operations import CHANGED, Mode, Op, Terms
+from tests.checkers.examples import Specimen
 from tests.checkers.shorthand import case, history, on
-from tests.harness.verification.specimens import QUERIES, SPECIMENS, Specimen
+from tests.harness.verification.specimens import QUERIES, SPECIMENS
 
 
 def findings(text: str, *, error_s: float = 0, err: str = "", terms: tuple[Terms, ...] = ()) -> int:

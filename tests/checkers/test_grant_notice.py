@@ -13,11 +13,37 @@ from holdfast.harness.core.operations import Terms
 from holdfast.harness.core.starved import DELAY, PRESSURE, Starved
 from holdfast.harness.core.verdict import Finding, Verdict
 from tests.checkers.certified import told, verified
+from tests.checkers.examples import Examples
 from tests.checkers.faults import window
 from tests.checkers.shorthand import case, history, on
 
 LATE = "0a? 0a+7 1a? 1Q 0r? 0r+ 2q? 2q+8=0@7 1a+8@{}"
 """The limit is 3 s: 1 holds by 7 s, as 2 is told."""
+
+
+EXAMPLES = Examples(
+    prop="grant-notice",
+    not_exercised={
+        "nobody waited": ("0a? 0a+1 1q? 1q+1=0 0r? 0r+", {}, "no response named a holder that had"),
+        "nobody asked who holds": (
+            "0a? 0a+1 1a? 1Q 0r? 0r+ 1a+2",
+            {},
+            "no response named a holder that had waited: 0 of 1 grants to waiting clients",
+        ),
+        "another was named": (
+            "0a? 0a+1 1a? 1Q 2q? 2q+1=0 0r? 0r+ 1a+2",
+            {},
+            "no response named a holder that had waited",
+        ),
+        "no time": (
+            "0a? 0a+1 1a? 1Q 0r? 0r+ 1a+2 2q? 2q+2=0",
+            {"promises": {"notice_ns": 0}},
+            "no time for a notice is promised",
+        ),
+    },
+    holds=("0a? 0a+1 1a? 1Q 0r? 0r+ 1a+2 2q? 2q+2=0", {}, ""),
+    found={"a late notice of a grant": (LATE.format(11), {})},
+)
 
 
 def starved(node: str, kind: str) -> Starved:

@@ -13,11 +13,46 @@ from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.starved import DELAY, PRESSURE, Starved
 from holdfast.harness.core.verdict import PropertyVerdict, Verdict
+from tests.checkers.examples import Examples, specimen
 from tests.checkers.faults import window
 from tests.checkers.shorthand import case
 
 LOST = "0a? 0a+7 1a?@19 1a+8@20 "
 """c0 loses its lock to c1 by 20 s; the limit is 3 s."""
+
+
+NOBODY = {"renew_proves": False, "release_proves": False, "release_once": False}
+RENEWED = {"bound": "none", "lapse_ns": 0, **NOBODY}
+"""A library renews by itself, and the service ends its holds by a lease."""
+EXAMPLES = Examples(
+    prop="loss-notice",
+    specimens=(
+        specimen(
+            "silent-reacquire/time",
+            "loss-notice",
+            "0a?/1 0a+7/1 1a? 1a+8 1r? 1r+ 0n?@20 0n+ 0r?@30 0r+",
+            **NOBODY,
+        ),
+        specimen(
+            "silent-reacquire/tokens",
+            "loss-notice",
+            "0a?/1 1a? 0a+7/1 1a+8 1r? 1r+ 0c?@20 0c+ 0r?@30 0r+",
+            **NOBODY,
+        ),
+        specimen(
+            "silent-reacquire/time",
+            "loss-notice",
+            "0a?/1 0a+7/1 1a? 1a+8 1r? 1r+ 0n?@20 0n+ 0r?@40 0r+",
+            **RENEWED,
+        ),
+        specimen(
+            "lost-without-notice/time",
+            "loss-notice",
+            "0a?/1 0a+7/1 1a? 1a+8 0r?@40 0r+",
+            **RENEWED,
+        ),
+    ),
+)
 
 
 def judged(text: str, **changes: Any) -> PropertyVerdict:

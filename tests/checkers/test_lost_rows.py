@@ -21,8 +21,9 @@ from holdfast.harness.verification.rules import RULES
 from tests.checkers.correct_services.histories import case_of, tell
 from tests.checkers.correct_services.kinds import SERVICES
 from tests.checkers.correct_services.world import Faults
+from tests.checkers.examples import Specimen
 from tests.checkers.shorthand import case
-from tests.harness.verification.specimens import SPECIMENS, Specimen
+from tests.harness.verification.specimens import SPECIMENS
 from tests.harness.verification.test_forged import INNOCENT, calm
 
 LOST = ("row 7 was lost",)

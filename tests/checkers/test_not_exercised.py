@@ -15,6 +15,7 @@ from holdfast.harness.core.case import Checker
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import Mode, Op, Terms
 from holdfast.harness.core.verdict import PROPERTIES, PropertyVerdict, Verdict
+from tests.checkers.examples import Row, every
 from tests.checkers.faults import RESTORED, disk_fault, window
 from tests.checkers.shorthand import case, history, on
 
@@ -27,9 +28,6 @@ CONTENDED = "0a? 0a+1 1a? 0w? 0S+ 0w+ 0r? 0r+ 1a+2 1w? 1S+ 1w+ 1r? 1r+ 9p? 9p+3"
 NO_TOKENS = CONTENDED.replace("+1", "+").replace("+2", "+").replace("+3", "+")
 OWN_REENTRY = "0a? 0a+1 0a? 0a+1 0r? 0r+ 0.1r? 0.1r+ 9p? 9p+3"
 UNFENCED = {"options": {"resource": "unfenced"}}
-
-Row = tuple[str, dict[str, Any], str]
-"""A history, what is changed about its case, and words of the reason."""
 
 ROWS: dict[str, dict[str, Row]] = {
     "mutual-exclusion": {
@@ -225,24 +223,6 @@ ROWS: dict[str, dict[str, Row]] = {
             "declares no order",
         ),
     },
-    "grant-notice": {
-        "nobody waited": ("0a? 0a+1 1q? 1q+1=0 0r? 0r+", {}, "no response named a holder that had"),
-        "nobody asked who holds": (
-            "0a? 0a+1 1a? 1Q 0r? 0r+ 1a+2",
-            {},
-            "no response named a holder that had waited: 0 of 1 grants to waiting clients",
-        ),
-        "another was named": (
-            "0a? 0a+1 1a? 1Q 2q? 2q+1=0 0r? 0r+ 1a+2",
-            {},
-            "no response named a holder that had waited",
-        ),
-        "no time": (
-            "0a? 0a+1 1a? 1Q 0r? 0r+ 1a+2 2q? 2q+2=0",
-            {"promises": {"notice_ns": 0}},
-            "no time for a notice is promised",
-        ),
-    },
     "durable-grants": {
         "no power loss": (CONTENDED, {}, "no majority of the servers lost power: 0 of 0"),
         "a minority": (
@@ -291,6 +271,7 @@ ROWS: dict[str, dict[str, Row]] = {
             "no response gave a queue position",
         ),
     },
+    **{one.prop: dict(one.not_exercised) for one in every() if one.not_exercised},
 }
 
 IDLE: dict[str, Row] = {
@@ -359,9 +340,9 @@ HOLDS: dict[str, Row] = {
         "",
     ),
     "bounded-wait": ("0a? 0a+1 1a? 1Q 2a? 2Q 0r? 0r+ 1a+2 1r? 1r+ 2a+3", {}, ""),
-    "grant-notice": ("0a? 0a+1 1a? 1Q 0r? 0r+ 1a+2 2q? 2q+2=0", {}, ""),
     "bounded-bypass": ("0a? 0a+1 1a? 1Q 2a? 2Q 0r? 0r+ 1a+2 1r? 1r+ 2a+3", {}, ""),
     "no-hung-request": (CONTENDED.replace("1a?", "2t? 2t- 1a?"), {}, ""),
+    **{one.prop: one.holds for one in every() if one.holds is not None},
 }
 
 

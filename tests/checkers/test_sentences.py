@@ -20,6 +20,7 @@ from holdfast.harness.core.fault_traits import Traits
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import Op
 from holdfast.harness.core.verdict import Finding
+from tests.checkers.examples import every
 from tests.checkers.faults import HANG, RESTORED, disk_fault
 from tests.checkers.shorthand import case, history
 
@@ -163,11 +164,6 @@ FOUND: dict[str, tuple[str, str, dict[str, Any]]] = {
         "0a?/1 0a+7/1 1a?@19 1a+8@20 1r? 1r+ 0n? 0n+ 0r?@30 0r+",
         {"promises": {"renew_proves": False}},
     ),
-    "a late notice of a grant": (
-        "grant-notice",
-        "0a? 0a+7 1a? 1Q 0r? 0r+ 2q? 2q+8=0@7 1a+8@11",
-        {},
-    ),
     "a write after the notice": (
         "loss-notice",
         "0a? 0a+7 1a?@19 1a+8@20 0L@22 0w?@23 0w~ 0w?@25 0w~",
@@ -202,6 +198,11 @@ FOUND: dict[str, tuple[str, str, dict[str, Any]]] = {
     ),
     "a release said to leave an entry": ("truthful-queries", "0a? 0a+7 0r? 0r+=1", {}),
     "a spurious refusal": ("no-false-rejection", "0t?@5 0t-@6", {}),
+    **{
+        what: (one.prop, text, changes)
+        for one in every()
+        for what, (text, changes) in one.found.items()
+    },
 }
 
 

@@ -25,11 +25,12 @@ from holdfast.harness.core.operations import NO_TOKEN, Mode, Op, Status, Terms
 from tests.checkers.correct_services.histories import case_of, tell
 from tests.checkers.correct_services.kinds import SERVICES, Service
 from tests.checkers.correct_services.world import Faults
+from tests.checkers.examples import Specimen
 from tests.checkers.neighbours import ASKS, MOMENTS, SERVED, in_order
 from tests.checkers.shorthand import case, history, on
 from tests.checkers.test_assumptions import CONTRADICTED
 from tests.draws import Draws
-from tests.harness.verification.specimens import SPECIMENS, Specimen
+from tests.harness.verification.specimens import SPECIMENS
 from tests.harness.verification.test_forged import INNOCENT, calm
 
 CHECKERS = {prop: load(entry) for prop, entry in catalogue.CHECKERS.items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from holdfast.catalogue.rows import BackendRow, NemesisRow, Row, SystemRow, WorkloadRow
 from holdfast.catalogue.table import Table
 from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.verdict import PROPERTIES
 
 _S = "holdfast.clusters.systems"
 _SYSTEMS: dict[str, SystemRow] = {
@@ -460,33 +461,11 @@ NEMESES: Table[NemesisRow] = Table(
 )
 
 _C = "holdfast.checkers"
-_CHECKERS = (
-    "mutual-exclusion",
-    "no-stale-write",
-    "no-expired-write",
-    "no-lost-update",
-    "applied-once",
-    "exactly-once-job",
-    "token-order",
-    "durable-grants",
-    "ownership",
-    "loss-notice",
-    "grant-notice",
-    "deadlock-freedom",
-    "orphan-freedom",
-    "no-hung-request",
-    "no-multi-lock-deadlock",
-    "starvation-freedom",
-    "bounded-bypass",
-    "no-false-rejection",
-    "bounded-wait",
-    "truthful-queries",
-)
-"""Properties; the checker of each is `check` of the module of its name."""
 CHECKERS: Table[str] = Table(
     "checkers",
-    {prop: f"{_C}.properties.{prop.replace('-', '_')}:check" for prop in _CHECKERS},
+    {prop: f"{_C}.properties.{prop.replace('-', '_')}:check" for prop in PROPERTIES},
 )
+"""The checker of a property is `check` of the module of its name."""
 SIM_UNGUARD = f"{_B}.sim.values:unguard"
 EVIDENCE = f"{_C}.evidence.summary:evidence"
 DRAWN = f"{_C}.evidence.plot_data:drawn"

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
-
-import numpy as np
-
-from holdfast import catalogue
-from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import SECOND
-from holdfast.harness.core.loading import load
-from holdfast.harness.core.operations import CHANGED, Mode, Op, Status, Terms, spent
-from tests.checkers.certified import told
+from holdfast.harness.core.operations import CHANGED, Mode, Terms, spent
+from tests.checkers.examples import every
+from tests.checkers.examples import specimen as _of
 from tests.checkers.faults import HANG, RESTORED, disk_fault, window
-from tests.checkers.shorthand import case, history, on
 from tests.checkers.test_livelock import storm
 
 NOBODY = {"renew_proves": False, "release_proves": False, "release_once": False}
@@ -32,55 +24,6 @@ CIRCLE = (
 )
 PASSED = " ".join("2a? 2a+1 2r? 2r+" for _ in range(4))
 HELD = "0a? 0a+7 0n? 0n+ "
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Specimen:
-    """A history, and how the service and its rows differ from what shorthand makes of it.
-
-    err      error of refusals, text of holders that are named; spent: of those, as `spent` packs it
-    reason   of notices; wait_s: how long acquires wait at most
-    """
-
-    rule: str
-    prop: str
-    text: str
-    promises: dict[str, Any] = field(default_factory=dict)
-    terms: tuple[Terms, ...] = ()
-    err: str = ""
-    reason: str = ""
-    spent: int = 0
-    wait_s: float = -1
-    changes: dict[str, Any] = field(default_factory=dict)
-
-    def case(self) -> Case:
-        """What the checkers are given of it."""
-        made = on(history(self.text), *self.terms)
-        rows, strings = made.rows, [*made.strings, self.err, self.reason]
-        object.__setattr__(made, "strings", strings)
-        if self.err:
-            refused = (rows["status"] == Status.FAIL) | (rows["f"] == Op.HOLDER)
-            rows["err"][refused] = len(strings) - 2
-        if self.reason:
-            rows["res"][rows["f"] == Op.LOST] = len(strings) - 1
-        if self.spent:
-            rows["spent"][rows["f"] == Op.HOLDER] = self.spent
-        if self.wait_s >= 0:
-            asks = np.isin(rows["f"], (Op.ACQUIRE, Op.TRY, Op.PROBE))
-            rows["aux"][asks] = round(self.wait_s * SECOND)
-        return case(made, promises=self.promises, asked=(self.prop,), **self.changes)
-
-    def judged(self) -> tuple[Case, dict[str, Any]]:
-        """The case, and what its checker says of it as verdicts.json has it."""
-        given = self.case()
-        return given, told(given, load(catalogue.CHECKERS[self.prop])(given))
-
-
-def _of(rule: str, prop: str, text: str, *terms: Terms, **more: Any) -> Specimen:
-    fields = ("err", "reason", "spent", "wait_s", "changes")
-    given = {name: more.pop(name) for name in fields if name in more}
-    return Specimen(rule=rule, prop=prop, text=text, terms=terms, promises=more, **given)
-
 
 KILLED = {"windows": (window("kill", "c0", 3, 4, target="holder"),)}
 ONE_SERVER = {"resource": "fenced", "servers": "1"}
@@ -326,27 +269,6 @@ DRAWN_FROM = (
 )
 """Those that histories of `tests.checkers.chosen_histories` are made of: one more would change
 all of them."""
-RENEWED = {"bound": "none", "lapse_ns": 0, **NOBODY}
-"""A library renews by itself, and the service ends its holds by a lease."""
-MORE = (
-    _of(
-        "silent-reacquire/time",
-        NOTICE,
-        "0a?/1 0a+7/1 1a? 1a+8 1r? 1r+ 0n?@20 0n+ 0r?@30 0r+",
-        **NOBODY,
-    ),
-    _of(
-        "silent-reacquire/tokens",
-        NOTICE,
-        "0a?/1 1a? 0a+7/1 1a+8 1r? 1r+ 0c?@20 0c+ 0r?@30 0r+",
-        **NOBODY,
-    ),
-    _of(
-        "silent-reacquire/time",
-        NOTICE,
-        "0a?/1 0a+7/1 1a? 1a+8 1r? 1r+ 0n?@20 0n+ 0r?@40 0r+",
-        **RENEWED,
-    ),
-    _of("lost-without-notice/time", NOTICE, "0a?/1 0a+7/1 1a? 1a+8 0r?@40 0r+", **RENEWED),
-)
+MORE = tuple(added for one in every() for added in one.specimens)
+"""Those that test files of properties bring."""
 SPECIMENS = (*DRAWN_FROM, *MORE)

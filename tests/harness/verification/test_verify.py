@@ -33,8 +33,9 @@ from holdfast.harness.verification.verify import (
     verify,
 )
 from tests.checkers.certified import recorded, told, verified, writers
+from tests.checkers.examples import Specimen
 from tests.checkers.shorthand import case
-from tests.harness.verification.specimens import SPECIMENS, Specimen
+from tests.harness.verification.specimens import SPECIMENS
 from tests.house.test_house import ROOT, imports
 
 
