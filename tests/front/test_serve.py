@@ -202,7 +202,9 @@ def test_each_property_of_a_run_has_its_own_state(runs: Path) -> None:
         for folder in (one for one in runs.iterdir() if one.name.endswith("-7")):
             table = json.loads((folder / "verdicts.json").read_text())
             _, _, body = ask(server, f"/run?id={folder.name}")
-            rows = re.findall(r'<tr><th scope="row">([^<]*)</th><td>(.*?)</td>', body.decode(), re.S)
+            rows = re.findall(
+                r'<tr><th scope="row">([^<]*)</th><td>(.*?)</td>', body.decode(), re.S
+            )
             shown = {name: re.sub(r"<[^>]*>", "", cell).strip() for name, cell in rows}
             for row in table["verdicts"]:
                 limit = row["verdict"] == "VIOLATED" and not row["promised"]
