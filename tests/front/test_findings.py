@@ -109,24 +109,26 @@ def shows(name: str, words: str, tmp_path: Path, tries: int) -> int:
         ran = run(tmp_path, *shlex.split(words), "--seed", str(seed), codes=(0, 1, 3))
         count += ran.verdict(FINDINGS[name].breaks) == "VIOLATED"
         if count:
-            assert entries(name, ran.verdicts) == ENTRIES.get(name, 1), (name, seed)
+            assert entries(name, ran.verdicts) <= ENTRIES.get(name, 1), (name, seed)
             break
     return count
 
 
-ENTRIES = {"pgbouncer-102": 2}
-"""A finding is one cause, so one entry, but for these: its pool gives one session to two clients,
-and later a session that still holds the lock to none, which has no call in common with that."""
+ENTRIES = {"pgbouncer-102": 2, "python-etcd-228": 2, "redis-forgets": 2, "redlock-ng-wall-clock": 2}
+"""A finding is one cause, so at most one entry, but for these. python-etcd has the bug of
+python-etcd-268 too. The pool of pgbouncer gives one session to two clients, and later a session
+that still holds the lock to none; no call is common to both. An owner that goes on after its server
+forgot it, or counted its own time wrong, writes late: nothing of that is promised."""
 
 
 def entries(name: str, verdicts: dict[str, Any]) -> int:
     """The number of causes of a finding's run that break a promise, or of all where none does; the
-    first one has the property of the finding, and at most one is a limit."""
+    first one has the property of the finding, and beside it at most one is a limit."""
     causes: list[dict[str, Any]] = verdicts["causes"]
     assert FINDINGS[name].breaks in causes[0]["findings"], name
-    limits = [one for one in causes if not one["broken"]]
-    assert len(limits) <= 1, name
-    return len(causes) - len(limits) or len(limits)
+    broken = [one for one in causes if one["broken"]]
+    assert not broken or len(causes) - len(broken) <= 1, name
+    return len(broken or causes)
 
 
 @pytest.mark.real_server
