@@ -49,8 +49,9 @@ def slots(
         return [(_fixed(nemesis, options, for_ns, span_ns), for_ns)]
     every_ns = duration_ns(options.get("every", "0s")) or max(EVERY_NS, for_ns * 3 // 2)
     if for_ns < 0 or every_ns <= for_ns:
+        default = "" if "for" in options else f", the default: {leases:g} leases"
         raise UsageError(
-            f"nemesis {nemesis}: invalid for={duration_text(for_ns)} with"
+            f"nemesis {nemesis}: invalid for={duration_text(for_ns)}{default} with"
             f" every={duration_text(every_ns)}: expected `every` > `for`"
         )
     if "for" not in options and span_ns <= for_ns * 5 // 4:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -108,8 +109,26 @@ def shows(name: str, words: str, tmp_path: Path, tries: int) -> int:
         ran = run(tmp_path, *shlex.split(words), "--seed", str(seed), codes=(0, 1, 3))
         count += ran.verdict(FINDINGS[name].breaks) == "VIOLATED"
         if count:
+            assert entries(name, ran.verdicts) <= ENTRIES.get(name, 1), (name, seed)
             break
     return count
+
+
+ENTRIES = {"pgbouncer-102": 2, "python-etcd-228": 2, "redis-forgets": 2, "redlock-ng-wall-clock": 2}
+"""A finding is one cause, so at most one entry, but for these. python-etcd has the bug of
+python-etcd-268 too. The pool of pgbouncer gives one session to two clients, and later a session
+that still holds the lock to none; no call is common to both. An owner that goes on after its server
+forgot it, or counted its own time wrong, writes late: nothing of that is promised."""
+
+
+def entries(name: str, verdicts: dict[str, Any]) -> int:
+    """The number of causes of a finding's run that break a promise, or of all where none does; the
+    first one has the property of the finding, and beside it at most one is a limit."""
+    causes: list[dict[str, Any]] = verdicts["causes"]
+    assert FINDINGS[name].breaks in causes[0]["findings"], name
+    broken = [one for one in causes if one["broken"]]
+    assert not broken or len(causes) - len(broken) <= 1, name
+    return len(broken or causes)
 
 
 @pytest.mark.real_server

@@ -6,6 +6,7 @@ import http.client
 import io
 import json
 import os
+import re
 import shutil
 import sys
 import threading
@@ -193,6 +194,24 @@ def test_the_map_of_all_runs_leads_to_the_run_that_shows_it(runs: Path) -> None:
             assert f'<a href="/run?id={quote(ident, safe="")}">' in cell[: cell.index("</td>")]
             assert EVIL not in text
         assert 'class="cell broken"' not in ask(server, "/?system=reference")[2].decode()
+
+
+def test_each_property_of_a_run_has_its_own_state(runs: Path) -> None:
+    states = set()
+    with served(runs) as server:
+        for folder in (one for one in runs.iterdir() if one.name.endswith("-7")):
+            table = json.loads((folder / "verdicts.json").read_text())
+            _, _, body = ask(server, f"/run?id={folder.name}")
+            rows = re.findall(
+                r'<tr><th scope="row">([^<]*)</th><td>(.*?)</td>', body.decode(), re.S
+            )
+            shown = {name: re.sub(r"<[^>]*>", "", cell).strip() for name, cell in rows}
+            for row in table["verdicts"]:
+                limit = row["verdict"] == "VIOLATED" and not row["promised"]
+                state = "LIMIT" if limit else row["verdict"]
+                assert shown[row["property"].replace("-", " ")] == state
+                states.add(state)
+    assert {"HOLDS", "VIOLATED"} <= states
 
 
 def test_two_runs_stand_side_by_side_with_their_differences_marked(runs: Path) -> None:
