@@ -42,13 +42,20 @@ def _of_kind(case: Case, prop: str, kind: str, met: Met) -> Met:
     crash = of is FaultClass.CRASH
     loses = crash and windows[0].traits.loses_unsynced
     rows = [row for row in rows_for(prop, of) if row.concerns(case) and (loses or not row.unsynced)]
+    rows = [row for row in rows if windows or not row.beside]
     seen = {row.id: _look(case, row, kind, windows) for row in rows}
-    if (crash and seen) or any(one.staged for one in seen.values()):
-        return _seen(met, seen)
-    if prop not in LIVENESS and not crash:
-        return met
-    unmet = {name: why for name, why in met.unmet.items() if name not in GRANTS}
-    return replace(met, unmet=unmet, vacuous=met.vacuous | set(GRANTS))
+    beside = {row.id: seen[row.id] for row in rows if row.beside}
+    own = {name: one for name, one in seen.items() if name not in beside}
+    needed = crash and any(row.faults is of for row in rows)
+    if needed or any(one.staged for one in own.values()):
+        return _seen(met, seen, own)
+    kept = prop not in LIVENESS and not crash
+    unmet = {name: why for name, why in met.unmet.items() if kept or name not in GRANTS}
+    staged = {name: one for name, one in beside.items() if one.staged}
+    unmet |= {name: one.nearest for name, one in staged.items() if not one.count}
+    vacuous = met.vacuous | (set(beside) - set(staged)) | (set() if kept else set(GRANTS))
+    conditions = (*met.conditions, *beside)
+    return replace(met, unmet=unmet, vacuous=vacuous, conditions=conditions, seen=staged)
 
 
 def _look(case: Case, row: OpportunityRow, kind: str, windows: list[Window]) -> Seen:
@@ -58,12 +65,17 @@ def _look(case: Case, row: OpportunityRow, kind: str, windows: list[Window]) -> 
     return replace(row.look(case, windows), sentence=row.sentence, change=change, also=also)
 
 
-def _seen(met: Met, seen: Mapping[str, Seen]) -> Met:
-    """A kind is covered if each row that it staged has an opportunity, and it staged one."""
+def _seen(met: Met, seen: Mapping[str, Seen], own: Mapping[str, Seen]) -> Met:
+    """A kind is covered if each row that it staged has an opportunity, and it staged one of its
+    own: the others show what the run had besides."""
+    seen = {
+        name: one if name in own or one.count else replace(one, staged=False)
+        for name, one in seen.items()
+    }
     staged = {name: one for name, one in seen.items() if one.staged}
     unmet = {name: one.nearest for name, one in staged.items() if not one.count}
-    if not staged:
-        unmet = {"stroke": "; ".join(one.nearest for one in seen.values())}
+    if not any(one.staged for one in own.values()):
+        unmet["stroke"] = "; ".join(one.nearest for one in own.values())
     return replace(
         met,
         unmet=unmet,

@@ -6,20 +6,20 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from holdfast.checkers.coverage.crossed_waits import Wait, crossed
 from holdfast.checkers.coverage.need import Met, Need
 from holdfast.checkers.holds.attempt_table import Table, table
 from holdfast.checkers.holds.hierarchy import paths
 from holdfast.checkers.holds.history_index import Bools, Indices, column
 from holdfast.checkers.holds.overlaps import met_full, reaches
 from holdfast.checkers.holds.waits import first_told, waits
-from holdfast.checkers.opportunities.met_spans import spans_met
 from holdfast.checkers.opportunities.overtaking import (
     behind_waiters,
     has_queues,
     patient_waits,
     queued_behind,
 )
+from holdfast.checkers.opportunities.places.crossed_waits import crossed, waits_of_holders
+from holdfast.checkers.opportunities.places.met_spans import spans_met
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import NO_TOKEN, Mode, Op, Status
 
@@ -166,19 +166,7 @@ def _bounded(case: Case) -> Met:
 def _second_locks(case: Case) -> Met:
     """Waits of a client for one lock while it held another, and wait-for cycles, however short:
     without a cycle there is no deadlock to break."""
-    attempts, crossing = table(case), list[Wait]()
-    ends = np.where(attempts.certain, attempts.end, -1)
-    for process in np.unique(attempts.process).tolist():
-        mine = np.flatnonzero(attempts.process == process)
-        latest = np.maximum.accumulate(ends[mine])
-        inside = np.concatenate(([False], latest[:-1] > attempts.inv[mine[1:]]))
-        for n in np.flatnonzero(inside & (attempts.queued[mine] >= 0)).tolist():
-            before, a = mine[max(0, n - 8) : n], mine[n]
-            other = (attempts.key[before] != attempts.key[a]) & (ends[before] > attempts.inv[a])
-            held = frozenset(attempts.key[before[other]].tolist())
-            if held:
-                span = int(attempts.queued[a]), int(attempts.ret[a])
-                crossing.append(Wait(process, int(attempts.key[a]), held, *span))
+    crossing = waits_of_holders(case)
     mutual = crossed(crossing)
     counts = {"waits that held another lock": len(crossing), "mutual waits": mutual}
     if not crossing:

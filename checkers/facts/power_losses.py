@@ -42,14 +42,14 @@ def losses(case: Case) -> list[Span]:
 
     A forced failover is two: the promotion, and the time at which the former leader rejoins.
     """
-    found = [_span(w, "cut_ns") for w in _of_majorities(case) if w.traits.loses_unsynced]
-    found += [_span(w, name, w.do) for w in case.windows if _operated(w) for name in OPERATED]
+    found = [span_of(w, "cut_ns") for w in _of_majorities(case) if w.traits.loses_unsynced]
+    found += [span_of(w, name, w.do) for w in case.windows if _operated(w) for name in OPERATED]
     return sorted(span for span in found if span is not None)
 
 
 def operations(case: Case) -> int:
     """Number of effective operations on servers."""
-    spans = (_span(w, OPERATED[0], w.do) for w in case.windows if _operated(w))
+    spans = (span_of(w, OPERATED[0], w.do) for w in case.windows if _operated(w))
     return sum(span is not None for span in spans)
 
 
@@ -59,7 +59,7 @@ def _operated(window: Window) -> bool:
 
 def hangs(case: Case) -> list[Span]:
     """Spans in which no write of a majority of the servers became durable, in order."""
-    found = (_span(w, "frozen_ns") for w in _of_majorities(case) if w.traits.hangs_disk)
+    found = (span_of(w, "frozen_ns") for w in _of_majorities(case) if w.traits.hangs_disk)
     return sorted(span for span in found if span is not None)
 
 
@@ -70,7 +70,8 @@ def _of_majorities(case: Case) -> Iterator[Window]:
             yield window
 
 
-def _span(window: Window, name: str, operation: str = "") -> Span | None:
+def span_of(window: Window, name: str, operation: str = "") -> Span | None:
+    """Two times of the evidence of a fault, None where it has none."""
     times = window.evidence.get(name)
     if isinstance(times, list) and len(times) == 2:
         first, last = times

@@ -18,17 +18,22 @@ class FaultClass(StrEnum):
     """they go on, and do not reach each other or their clients: partitions"""
     CLOCK = "clocks"
     """they go on, and the clock by which they may count leases is wrong"""
+    OPERATION = "operations"
+    """an operator puts an earlier state back, or stops, replaces or promotes them in turn"""
     OTHER = "other"
+    """the rest, and all that strikes no server: disks, links, limits, system calls and the calls of
+    clients. What may be lost there is the same, an answer or a write that was under way"""
     ANY = "any"
     """of rows that are the same under every class"""
 
 
 def fault_class(traits: Traits) -> FaultClass:
     """The class of a kind of fault. One that may kill later is no crash: it may never have."""
-    if traits.kills:
-        return FaultClass.CRASH
-    if traits.stops:
-        return FaultClass.STOP
-    if traits.cuts:
-        return FaultClass.CUT
-    return FaultClass.CLOCK if traits.shifts_clocks else FaultClass.OTHER
+    does = {
+        FaultClass.CRASH: traits.kills,
+        FaultClass.STOP: traits.stops,
+        FaultClass.CUT: traits.cuts,
+        FaultClass.CLOCK: traits.shifts_clocks,
+        FaultClass.OPERATION: bool(traits.operates),
+    }
+    return next((of for of, applies in does.items() if applies), FaultClass.OTHER)

@@ -110,6 +110,7 @@ def _held(case: Case, stroke: Stroke) -> Iterator[Outlived]:
         known = entries[
             (attempts.known[entries] < before_ns) & (attempts.end[entries] > stroke.from_ns)
         ]
+        known = known[attempts.known[known] > stroke.kept_ns]
         last = known[np.argsort(attempts.known[known], kind="stable")][-RECENT:]
         for hold in attempts.pick(last):
             promised_ns = promised_until(case, hold, before_ns)

@@ -22,8 +22,8 @@ from holdfast.checkers.holds.overlaps import granted, slack
 from holdfast.checkers.holds.reentry import anew
 from holdfast.checkers.holds.token_order import ordered
 from holdfast.checkers.holds.waits import first_told, waits
-from holdfast.checkers.opportunities.near_faults import Places
 from holdfast.checkers.opportunities.outlived import Strokes
+from holdfast.checkers.opportunities.places.near_faults import Places
 from holdfast.checkers.opportunities.strokes import Stroke, unstaged
 from holdfast.harness.core.case import Case, Window
 from holdfast.harness.core.operations import NO_TOKEN, Mode, Op

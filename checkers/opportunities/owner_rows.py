@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from holdfast.checkers.opportunities.checked_owners import (
+from holdfast.checkers.opportunities.fault_classes import FaultClass
+from holdfast.checkers.opportunities.places.checked_owners import (
     expired_requests,
     foreign_releases,
     foreign_renewals,
     lost_holds,
     stale_requests,
 )
-from holdfast.checkers.opportunities.fault_classes import FaultClass
-from holdfast.checkers.opportunities.near_faults import Where, near_faults
+from holdfast.checkers.opportunities.places.near_faults import Where, near_faults
 from holdfast.checkers.opportunities.row import ALL, OpportunityRow
 from holdfast.harness.core.verdict import PlanChange, Promises
 

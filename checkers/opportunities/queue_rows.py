@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from functools import partial
 
 from holdfast.checkers.opportunities.fault_classes import FaultClass
-from holdfast.checkers.opportunities.near_faults import Where, near_faults
 from holdfast.checkers.opportunities.overtaking import (
     behind_waiters,
     has_queues,
@@ -14,6 +13,7 @@ from holdfast.checkers.opportunities.overtaking import (
     requeued,
     waits_beyond_queues,
 )
+from holdfast.checkers.opportunities.places.near_faults import Where, near_faults
 from holdfast.checkers.opportunities.row import ALL, OpportunityRow
 from holdfast.checkers.opportunities.strokes import of_lost_leaders
 from holdfast.harness.core.verdict import PlanChange, Promises

@@ -40,7 +40,7 @@ def renumbered(
     for stroke in hits:
         for grants in _tokens(case):
             last, after = grants.around(stroke.from_ns, slack_ns)
-            if after < 0:
+            if after < 0 or attempts.known[last] <= stroke.kept_ns:
                 continue
             age_ns = int(stroke.from_ns - attempts.known[last])
             youngest_ns = min(youngest_ns, age_ns)

@@ -31,6 +31,8 @@ class OpportunityRow:
     tokens    whether it concerns only locks with ordered tokens
     unsynced  whether only kinds that lose what was not synced can show it
     promised  whether a lock with these promises can have the defect
+    beside    it needs no fault: asked for beside the conditions that every kind of fault has, where
+              the run stages no other row of the property
     applies   whether the use of the lock in a run can show the defect
     """
 
@@ -46,6 +48,7 @@ class OpportunityRow:
     bounds: tuple[str, ...] = ("lease", "session", "none")
     tokens: bool = False
     unsynced: bool = False
+    beside: bool = False
     promised: Callable[[Promises], bool] = lambda _: True
     applies: Callable[[Case], bool] = lambda _: True
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from holdfast.checkers.facts.fault_windows import servers_struck
+from holdfast.checkers.facts.power_losses import OPERATED, span_of
 from holdfast.checkers.opportunities.responses import first_response
 from holdfast.harness.core.case import Case, Window
 from holdfast.harness.core.verdict import Seen
@@ -23,12 +24,14 @@ class Stroke(NamedTuple):
     from_ns   from then on, answers may come from a state that has lost something
     back_ns   from then on, the servers that it struck respond again
     moved_ns  how far it set clocks ahead: a hold with more time left than that is not over by them
+    kept_ns   what was acknowledged by then is in the state that it puts back
     """
 
     window: Window
     from_ns: int
     back_ns: int
     moved_ns: int = -1
+    kept_ns: int = -1
 
 
 def of_deciders(case: Case, windows: Sequence[Window]) -> list[Stroke]:
@@ -76,6 +79,22 @@ def of_minorities(case: Case, windows: Sequence[Window]) -> list[Stroke]:
         for window in windows
         if 0 < 2 * len(struck := servers_struck(case, window)) < servers
         if window.leader not in struck
+    ]
+
+
+def of_operations(_: Case, windows: Sequence[Window]) -> list[Stroke]:
+    """Operations that were carried out, and the return of a former leader after a forced failover:
+    from their begin on answers may come from another state. A copy that is put back has what was
+    acknowledged when it was made, at the injection."""
+    spans = [
+        (window, *span)
+        for window in windows
+        for name in OPERATED
+        if (span := span_of(window, name)) is not None
+    ]
+    return [
+        Stroke(window, from_ns, to_ns, kept_ns=window.from_ns - 1 if window.traits.reverts else -1)
+        for window, from_ns, to_ns, _ in spans
     ]
 
 

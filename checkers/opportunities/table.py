@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+from holdfast.checkers.opportunities.answer_rows import ANSWER_ROWS
 from holdfast.checkers.opportunities.fault_classes import FaultClass
+from holdfast.checkers.opportunities.liveness_rows import LIVENESS_ROWS
 from holdfast.checkers.opportunities.meanwhile import meanwhile
 from holdfast.checkers.opportunities.outlived import outlived
 from holdfast.checkers.opportunities.owner_rows import OWNER_ROWS
@@ -20,6 +22,7 @@ from holdfast.checkers.opportunities.strokes import (
     of_fast_clocks,
     of_leaders,
     of_minorities,
+    of_operations,
     of_replaced_leaders,
 )
 from holdfast.harness.core.clock import SECOND
@@ -61,6 +64,16 @@ OFTEN = replace(
     options={**LAZY, "hold_leases": "1"},
 )
 """At one stroke the newest hold is seldom that new: more strokes, and shorter holds."""
+OPERATED = replace(SHORT, fault_leases=0, options=HALF_LAZY)
+"""Operations take the time that they take; owners are silent meanwhile."""
+DECIDERS = "the servers that decide"
+OUTLIVED = (
+    "a hold outlived what took an earlier state back, and another client asked before it ended"
+)
+RENUMBERED = (
+    "a token was known before what may have put an earlier state back, and another client was"
+    " granted the lock after it"
+)
 
 ROWS: Sequence[OpportunityRow] = (
     OpportunityRow(
@@ -257,8 +270,55 @@ ROWS: Sequence[OpportunityRow] = (
         bounds=("lease", "none"),
         promised=lambda promises: promises.bound == "lease" or promises.lapses,
     ),
+    *(
+        OpportunityRow(
+            id=f"durable-grants/{defect}/{of}",
+            property="durable-grants",
+            faults=of,
+            defect=f"loses {lost} with an earlier state",
+            sentence=sentence,
+            twin="reference:late-disk" if of is FaultClass.CRASH else "reference",
+            look=partial(look, strokes=strokes, what=what),
+            change=change,
+            bounds=ALL,
+            tokens=look is renumbered,
+            unsynced=of is FaultClass.CRASH,
+        )
+        for of, strokes, what, change in (
+            (FaultClass.CRASH, of_deciders, DECIDERS, replace(SHORT, target="majority|one")),
+            (FaultClass.OPERATION, of_operations, "the servers", OPERATED),
+        )
+        for defect, lost, sentence, look in (
+            ("undone-grant", "a grant", OUTLIVED, outlived),
+            ("undone-token", "a token", RENUMBERED, renumbered),
+        )
+    ),
+    OpportunityRow(
+        id="mutual-exclusion/undone-grant/operations",
+        property="mutual-exclusion",
+        faults=FaultClass.OPERATION,
+        defect="forgets its grants in an operation",
+        sentence=OUTLIVED,
+        twin="reference",
+        look=partial(outlived, strokes=of_operations, what="the servers"),
+        change=OPERATED,
+    ),
+    OpportunityRow(
+        id="token-order/undone-token/operations",
+        property="token-order",
+        faults=FaultClass.OPERATION,
+        defect="counts its tokens from an old value after an operation",
+        sentence=RENUMBERED,
+        twin="reference",
+        look=partial(renumbered, strokes=of_operations, what="the servers"),
+        change=OPERATED,
+        bounds=ALL,
+        tokens=True,
+    ),
     *OWNER_ROWS,
     *QUEUE_ROWS,
+    *LIVENESS_ROWS,
+    *ANSWER_ROWS,
 )
 """Every row is looked at where a kind of its class was asked for."""
 

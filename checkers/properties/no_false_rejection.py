@@ -34,8 +34,9 @@ from holdfast.checkers.holds.history_index import Bools, Indices, Ints, column
 from holdfast.checkers.holds.leases import EXPIRY_SLACK_NS
 from holdfast.checkers.holds.starvation import overdue_ns
 from holdfast.checkers.holds.statements import believed
+from holdfast.checkers.opportunities.places.served_again import within_holds
 from holdfast.harness.core.case import Case
-from holdfast.harness.core.operations import Mode, Op, Status
+from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
 from holdfast.harness.history.distinct_values import distinct
 
@@ -48,7 +49,7 @@ HELD = "held"
 def check(case: Case) -> PropertyVerdict:
     """The verdict on no-false-rejection, with a finding per unjustified rejection."""
     met = exercise(case, needs=NEEDS)
-    holders = _by_holders(case)
+    holders = within_holds(case)
     tries = _refused_tries(case)
     findings = [*_requests(case, holders), *_tries(case, tries)]
     findings.sort(key=lambda finding: finding.t_ns)
@@ -63,20 +64,6 @@ def check(case: Case) -> PropertyVerdict:
         )
     met = replace(met, counts=counts, missing=tuple(missing))
     return conclude(case, PROPERTY, findings, (), met)
-
-
-def _by_holders(case: Case) -> Bools:
-    """Which requests of the resource's log were decided within their owner's exclusive hold and
-    carried its token."""
-    attempts, rows = table(case), resource_log.log(case).rows
-    if case.options.get("resource") not in resource_log.MODES_WITH_TOKENS or not len(attempts):
-        return np.zeros(len(rows), bool)
-    entry = attempts.of_rows(rows)
-    until = np.maximum(attempts.proof, attempts.bound)[entry] - case.error_ns
-    mine = (entry >= 0) & attempts.ok[entry] & (attempts.mode[entry] == Mode.EXCLUSIVE)
-    mine &= column(case, "token")[rows] == attempts.token[entry]
-    mine &= column(case, "t_inv")[rows] >= attempts.known[entry] + case.error_ns
-    return np.asarray(mine & (column(case, "t_ret")[rows] <= until))
 
 
 def _requests(case: Case, holders: Bools) -> Iterator[Finding]:

@@ -381,6 +381,8 @@ PATTERNS: Mapping[str, Pattern] = {
     "token-order/unsynced-counter/crash": Pattern(_TOLD, DECIDERS, _RENUMBERED, SECOND),
     "token-order/new-leader-counts/crash": Pattern(_TOLD, LEADER, _RENUMBERED),
     "token-order/too-few-votes/crash": Pattern(_TOLD, MINORITY, _RENUMBERED),
+    "durable-grants/undone-grant/crash": Pattern(_HELD, DECIDERS, _OUTLIVED),
+    "durable-grants/undone-token/crash": Pattern(_TOLD, DECIDERS, _RENUMBERED),
     "bounded-bypass/new-leader-reorders/crash": Pattern(
         ("waiter", "later"), LED, Opportunities.requeued
     ),

@@ -8,14 +8,25 @@ returns why its two rows show no opportunity, "" if they do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from holdfast.harness.verification.conditions import Conditions, Row
-from holdfast.harness.verification.derived import FAIL, INF, NOT_OWNER, OK, RELEASE, RENEW, Window
+from holdfast.harness.verification.conditions import JOB, Conditions, Row
+from holdfast.harness.verification.derived import (
+    FAIL,
+    INF,
+    INFO,
+    INVOKED,
+    NOT_OWNER,
+    OK,
+    RELEASE,
+    RENEW,
+    Window,
+)
 from holdfast.harness.verification.recorded_rows import LOST
 from holdfast.harness.verification.rule import OPS
+from holdfast.harness.verification.waiting import NO_ANSWER
 from holdfast.harness.verification.writes import Writes
 
 SERVED = OPS["served-write"], OPS["served-read"]
@@ -228,8 +239,202 @@ class Owners:
             return "the fault was over before it"
         return ""
 
+    # Requests that follow a hold, or meet one.
+
+    def passed_on(self, hold: Row, asked: Row, *, of: Sequence[int]) -> str:
+        """A request, `of` some kinds, was answered when the hold before it was certainly over."""
+        run, known = self.run, self.run.known(hold.at)
+        if asked.f not in of:
+            return "its second row is no such request"
+        if known < 0 or not self.conditions.conflict(hold, asked):
+            return "its hold was not granted, or its two acquires do not exclude each other"
+        answered, over = self._answered(asked), run.possible_end(hold.at)
+        if not 0 <= over < answered:
+            return "its second acquire had no answer after the end of its hold"
+        return "" if self.rows.t_ret[known] < answered else "its hold was not known by then"
+
+    def passed_on_silent(self, hold: Row, asked: Row, *, of: Sequence[int]) -> str:
+        """The same, and the owner of the hold never gave it up."""
+        run, end = self.run, self.run.end(hold.at)
+        reported = [self.rows.t_inv[r] for r in run.releases(hold.at)]
+        reported += [self.rows.t_inv[r] for r in run.following(hold.at) if self.rows.f[r] == LOST]
+        renewals = [r for r in run.following(hold.at) if self.rows.f[r] == RENEW]
+        reported += [self.rows.t_ret[r] for r in renewals if self.rows.status[r] == NOT_OWNER]
+        if end < INF and end in reported and not run.gone(hold.at):
+            return "its owner had reported its hold as over"
+        return self.passed_on(hold, asked, of=of)
+
+    def unbounded(self, asked: Row, shows: Row) -> str:
+        """The time of an acquire was over before it was granted."""
+        if shows.at != asked.at or asked.f not in ASKS or asked.aux <= 0:
+            return "its rows are not one acquire with a bounded wait"
+        if asked.status == OK:
+            return "its acquire was granted"
+        back = min(asked.t_ret or INF, self.run.end_ns)
+        return "" if back >= asked.t_inv + asked.aux else "its time was not over"
+
+    def near_answer(self, owner: Row, shows: Row, fault: Window) -> str:
+        """As `near`: its last answer can have come as late as its bound."""
+        run, bound = self.run, max(0, shows.aux) if shows.f in ASKS else 0
+        last = max(self._answered(shows) if shows.f in ASKS else shows.t_ret, shows.t_inv + bound)
+        if max(last, shows.t_ret, owner.t_ret) < fault.since_ns:
+            return "it was over before the fault"
+        lasts_ns = int(run.promises["recovery_ns"]) + run.lasting_ns
+        if fault.traits.passes and fault.to_ns + lasts_ns < min(owner.t_inv, shows.t_inv):
+            return "the fault was over before it"
+        return ""
+
+    def _answered(self, asked: Row) -> int:
+        """When a request had its last answer: its return, or a response that it waits; or -1."""
+        mute = any(words in self.rows.strings[asked.err] for words in NO_ANSWER)
+        if asked.status in (OK, NOT_OWNER) or (asked.status == FAIL and not mute):
+            return asked.t_ret
+        return max((self.rows.t_inv[at] for at in self.run.waiting(asked.at)), default=-1)
+
+    def inside(self, hold: Row, asked: Row) -> str:
+        """A request of another client was answered inside a hold."""
+        rows, run, slack = self.rows, self.run, self.run.slack_ns
+        known = run.known(hold.at)
+        if known < 0 or not self.conditions.conflict(hold, asked) or asked.f not in ASKS[:2]:
+            return "its hold was not granted, or its request does not conflict with it"
+        waits = [rows.t_inv[at] for at in run.waiting(asked.at)]
+        t_ns = waits[-1] if waits else self._answered(asked)
+        if rows.t_ret[known] + slack < t_ns < run.reach(hold.at) - slack:
+            return ""
+        return "its request had no answer inside its hold"
+
+    def numbered(self, before: Row, after: Row) -> str:
+        """A grant with a token was requested when one to another client was known."""
+        run, rows = self.run, self.rows
+        known = [run.known(row.at) for row in (before, after)]
+        if min(known) < 0 or -1 in (rows.token[row] for row in known):
+            return "one of its acquires was granted no token"
+        alike = before.key == after.key or self.conditions.on_line(before.text, after.text)
+        if not alike or before.process == after.process:
+            return "its acquires are of one client, or of two locks"
+        known_ns = rows.t_ret[known[0]] + run.slack_ns
+        return "" if known_ns < after.t_inv else "its second grant was not requested after that"
+
+    def delayed(self, hold: Row, asked: Row) -> str:
+        """A request was in flight within the lock-delay after a death."""
+        run, rows = self.run, self.rows
+        delay_ns = int(run.promises.get("delay_ns", 0))
+        if delay_ns <= 0 or not self.conditions.conflict(hold, asked):
+            return "the lock has no delay, or its request does not conflict with its hold"
+        if any(rows.status[r] != FAIL for r in run.releases(hold.at)):
+            return "its hold was released"
+        opens_ns = self._opens_ns(hold)
+        met = asked.t_inv < opens_ns and self._answered(asked) > opens_ns - delay_ns
+        return "" if met else "its request had no answer within the delay"
+
+    def _opens_ns(self, hold: Row) -> int:
+        """The earliest end of the lock-delay after a hold: its lease or session, and the delay."""
+        run = self.run
+        over_ns, slip_ns = run.leased(hold.at), int(run.promises["slip_ns"])
+        if run.bound == "session" and over_ns < 0:
+            over_ns = hold.t_inv + run.shortest(hold.res) - slip_ns
+        return over_ns + run.shortest(int(run.promises["delay_ns"])) - slip_ns
+
+    def waits_in_cycle(self, waiter: Row, other: Row) -> str:
+        """Two clients waited at one time, each while it held another lock."""
+        rows, run = self.rows, self.run
+        if waiter.process == other.process or waiter.f not in ASKS or other.f not in ASKS:
+            return "its acquires are of one client"
+        spans = []
+        for row in (waiter, other):
+            waits = [rows.t_inv[at] for at in run.waiting(row.at)]
+            if not waits:
+                return "one of its acquires did not wait"
+            mine = [
+                at
+                for key, asks in run.asks().items()
+                for at in asks
+                if key != row.key and rows.process[at] == row.process and rows.status[at] == OK
+            ]
+            if not any(rows.t_inv[at] < row.t_inv < run.end(at) for at in mine):
+                return "one of its clients held no other lock"
+            spans.append((waits[-1], row.t_ret or INF))
+        (one_ns, to_ns), (other_ns, over_ns) = spans
+        return "" if one_ns <= over_ns and other_ns <= to_ns else "its waits did not meet"
+
+    # Answers about a lock, and a resource's.
+
+    def answer(self, grant: Row, answer: Row) -> str:
+        """A lock was asked about when a grant of it was known."""
+        known = self.run.known(grant.at)
+        if known < 0 or grant.key != answer.key:
+            return "its grant is none of the lock that was asked about"
+        counted = answer.f == RELEASE and answer.status == OK and answer.res > 0
+        asked = answer.f in ASKS and answer.status not in (INVOKED, INFO) and answer.op >> 8 > 0
+        queried = answer.f in QUERIES and answer.status in (OK, FAIL)
+        if not (counted or asked or queried):
+            return "its answer says nothing about the lock"
+        before = self.rows.t_ret[known] + self.run.slack_ns < answer.t_inv
+        return "" if before else "its grant was not known before the question"
+
+    def named(self, waiter: Row, named: Row) -> str:
+        """A query named a client that had waited, within the time of a notice."""
+        if named.f != QUERIES[0] or named.status != OK or named.key != waiter.key:
+            return "its query named no holder of the lock"
+        if -1 in (named.token, waiter.token) or named.token != waiter.token:
+            return "its query named another hold"
+        if not self.run.waiting(waiter.at) or waiter.status not in (OK, INFO):
+            return "its client had not waited, or was refused"
+        back = (waiter.t_ret or INF) + int(self.run.promises["notice_ns"])
+        return "" if named.t_ret < back else "its query was answered after the time of a notice"
+
+    def again(self, owner: Row, request: Row) -> str:
+        """A write was sent again under its identity, and accepted."""
+        again = request.f == OPS["write"] and request.status == OK and request.aux > 0
+        mine = request.attempt == owner.attempt
+        return "" if again and mine else "its request is no write that was sent again"
+
+    def job_done(self, owner: Row, request: Row) -> str:
+        """A client was answered that a job was done which another client had done."""
+        rows, read = self.rows, OPS["read"]
+        if request.f != read or request.status != OK or request.attempt != owner.attempt:
+            return "its request is no answered read of its attempt"
+        if request.res <= 0 or not JOB.fullmatch(request.text):
+            return "its request is about no job that was done"
+        done = self.run.of(OPS["write"], "key").get(request.key, ())
+        other = [r for r in done if rows.status[r] == OK and rows.res[r] > 0]
+        by = rows.process[other[-1]] if other else request.process
+        return "" if other and by != request.process else "no other client had done the job"
+
+    def outdated_update(self, owner: Row, request: Row) -> str:
+        """An update reached the resource that built on an old version, or made one again."""
+        rows = self.rows
+        if request.f != SERVED[0] or request.attempt != owner.attempt:
+            return "its request is no write of the resource's log, or of another attempt"
+        log = list(self.conditions.logs().get(request.key, ()))
+        # One that was refused is not among the accepted ones: it is by its time.
+        if request.at in log:
+            before = log[: log.index(request.at)]
+        else:
+            before = [r for r in log if rows.t_inv[r] <= request.t_inv]
+        newest = max((rows.res[r] for r in before if rows.f[r] == SERVED[0]), default=0)
+        behind = 0 <= request.arg < newest
+        again = request.status == OK and request.res <= newest
+        return "" if behind or again else "its update built on the newest version"
+
+    def of_holder(self, owner: Row, request: Row) -> str:
+        """A holder's request reached the resource."""
+        run = self.run
+        if request.f not in SERVED or request.attempt != owner.attempt or owner.mode != 0:
+            return "its request is none of the resource's log, or of another attempt"
+        if owner.status != OK or request.token != owner.token:
+            return "its request does not carry its owner's token"
+        error, until = run.error_ns, run.until(owner.at)
+        within = owner.t_ret + error <= request.t_inv and request.t_ret <= until - error
+        return "" if within else "its request was not decided within its owner's hold"
+
 
 ASKS = OPS["acquire"], OPS["try"], OPS["probe"]
+QUERIES = OPS["holder"], OPS["place"], OPS["length"], OPS["check"]
+_after = partial(OwnerPattern, ("hold", "asked"), near=Owners.near_answer)
+_alone = partial(OwnerPattern, ("asked", "shows"), near=Owners.near_answer)
+_served = partial(OwnerPattern, ("owner", "request"), near=Owners.near_answer)
+WAITED, TRIED = (ASKS[0], ASKS[2]), ASKS[1:]
 _queue = partial(OwnerPattern, ("waiter", "later"), near=Owners.near_waits)
 PATTERNS: Mapping[str, OwnerPattern] = {
     "ownership/foreign-release/any": OwnerPattern(("owner", "call"), Owners.release),
@@ -243,5 +448,29 @@ PATTERNS: Mapping[str, OwnerPattern] = {
     "starvation-freedom/never-served/any": _queue(Owners.starving),
     "bounded-bypass/served-out-of-turn/any": _queue(Owners.both_waited),
     "bounded-wait/served-out-of-turn/any": _queue(Owners.beyond_queue),
+    "deadlock-freedom/not-handed-on/any": _after(partial(Owners.passed_on, of=WAITED)),
+    "deadlock-freedom/never-ends/any": _after(partial(Owners.passed_on_silent, of=WAITED)),
+    "orphan-freedom/kept-for-nobody/any": _after(partial(Owners.passed_on, of=TRIED)),
+    "orphan-freedom/kept-for-silent/any": _after(partial(Owners.passed_on_silent, of=TRIED)),
+    "no-hung-request/unbounded-wait/any": _alone(Owners.unbounded),
+    "grant-notice/late-word/any": OwnerPattern(
+        ("waiter", "named"), Owners.named, near=Owners.near_answer
+    ),
+    "no-multi-lock-deadlock/undetected-cycle/any": OwnerPattern(
+        ("waiter", "other"), Owners.waits_in_cycle, near=Owners.near_answer
+    ),
+    "mutual-exclusion/held-at-once/any": _after(Owners.inside),
+    "mutual-exclusion/opens-early/any": _after(Owners.delayed),
+    "token-order/out-of-order/any": OwnerPattern(
+        ("before", "after"), Owners.numbered, near=Owners.near_answer
+    ),
+    "no-false-rejection/refuses-free/any": _after(partial(Owners.passed_on, of=TRIED)),
+    "no-false-rejection/refuses-holder/any": _served(Owners.of_holder),
+    "no-lost-update/old-version/any": _served(Owners.outdated_update),
+    "applied-once/applied-again/any": _served(Owners.again),
+    "exactly-once-job/done-again/any": _served(Owners.job_done),
+    "truthful-queries/false-answer/any": OwnerPattern(
+        ("grant", "answer"), Owners.answer, near=Owners.near_answer
+    ),
 }
-"""The rows about former owners and about queues, by their ids."""
+"""The rows that are the same under every class of faults, by their ids."""

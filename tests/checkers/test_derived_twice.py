@@ -22,7 +22,7 @@ from holdfast.checkers.holds.hold_end import _surely_ended, lease_ran_by_itself
 from holdfast.checkers.holds.overlaps import granted, reach
 from holdfast.checkers.holds.statements import ENDING, LASTING
 from holdfast.checkers.holds.token_order import ordered
-from holdfast.checkers.properties.lock_delay import _open_ns
+from holdfast.checkers.opportunities.places.lock_delays import opens_ns
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import Mode, Op, Status, Terms
@@ -115,7 +115,7 @@ def of_pairs(both: Both) -> int:
         if a.lease_row >= 0 and case.history.rows["f"][a.lease_row] == renewing:
             lease = both.row(a.lease_row)
             assert names["confirms"](lease, mine), a
-            assert names["opens"](mine, lease) == _open_ns(case, a), a
+            assert names["opens"](mine, lease) == opens_ns(case, a), a
     return len(attempts(case)) ** 2
 
 

@@ -355,7 +355,7 @@ def test_what_was_exercised_holds(prop: str) -> None:
 def test_who_met_whom_agrees_with_looking_at_every_pair() -> None:
     """`spans_met` beside brute force, with owners that re-enter and spans that end together."""
     from holdfast.checkers.holds.attempt_table import table
-    from holdfast.checkers.opportunities.met_spans import spans_met
+    from holdfast.checkers.opportunities.places.met_spans import spans_met
 
     rng = np.random.default_rng(7)
     for _ in range(300):

@@ -22,6 +22,7 @@ from holdfast.planning import plan_options, prepare
 from holdfast.planning.lazy_holders import with_lazy_holders
 from tests.draws import Draws
 from tests.front.said import holdfast
+from tests.power.twins import ON_SERVERS, PLANS, WEAK, separated
 
 FORGETFUL = (
     "--system single --workload renewal --lease 2s --time 10s --seed 3"
@@ -83,65 +84,36 @@ def test_default_kills_show_what_a_lock_in_memory_forgets_and_only_at_opportunit
     assert all(any(row.count for row in one.opportunities) for one in violated)
 
 
-ELECTED = "--lease 4s --time 40s --set lazy_pct=50"
-STOPPED = "--nemesis pause:target=holder --time 20s"
-QUEUED = "--workload renewal --set hold_leases=1 --set wait_ms=60000"
-LED = ":target=leader --time 20s"
-PLANTED = {
-    "mutual-exclusion/new-leader-grants/stop": (
-        f"impatient-leader --nemesis pause:target=leader {ELECTED}"
-    ),
-    "mutual-exclusion/new-leader-grants/cut": (
-        f"impatient-leader --nemesis partition:target=leader {ELECTED}"
-    ),
-    "mutual-exclusion/wrong-clock/clocks": (
-        "wall-clock --nemesis clock:target=leader,step=6s --time 20s --set lazy_pct=50"
-    ),
-    "token-order/new-leader-counts/cut": "lone-commit --nemesis partition:target=leader --time 20s",
-    "token-order/both-sides-decide/cut": "small-quorum --nemesis partition --time 20s",
-    "ownership/foreign-release/any": f"release-by-lock {STOPPED}",
-    "ownership/foreign-renewal/any": f"release-by-lock {STOPPED}",
-    "no-stale-write/unchecked-token/any": f"unchecked-tokens {STOPPED}",
-    "no-expired-write/unchecked-end/any": f"unchecked-tokens {STOPPED}",
-    "loss-notice/no-notice/any": (
-        "unheard-loss --nemesis pause:target=holder,for=300ms,every=3s --time 20s --lease 1s"
-        " --set one_lease=1 --set writes=8 --set gap_ms=900"
-    ),
-    "starvation-freedom/never-served/any": f"last-come-first {STOPPED} {QUEUED}",
-    "bounded-bypass/served-out-of-turn/any": f"last-come-first {STOPPED} {QUEUED}",
-    "bounded-wait/served-out-of-turn/any": f"last-come-first {STOPPED} {QUEUED}",
-    "bounded-bypass/new-leader-reorders/crash": f"reversed-queue --nemesis kill{LED} {QUEUED}",
-    "bounded-bypass/new-leader-reorders/stop": f"reversed-queue --nemesis pause{LED} {QUEUED}",
-    "bounded-bypass/new-leader-reorders/cut": f"reversed-queue --nemesis partition{LED} {QUEUED}",
-}
-"""row -> its planted bug, and a plan that stages it"""
-
-
 OF_QUEUES = ("starvation-freedom", "bounded-bypass", "bounded-wait")
+EARLY = [
+    row
+    for row in PLANS
+    if row.startswith(("ownership", "no-stale", "no-expired", "loss-notice", *OF_QUEUES))
+    or row.endswith(("/stop", "/cut", "/clocks"))
+]
 EACH = [
-    pytest.param(row, marks=pytest.mark.slow) if row.startswith(OF_QUEUES) else row
-    for row in PLANTED
+    pytest.param(row, marks=pytest.mark.slow) if row.startswith(OF_QUEUES) else row for row in EARLY
 ]
 
 
 @pytest.mark.parametrize("row", EACH)
 def test_a_planted_bug_is_seen_at_opportunities_of_its_row_and_nowhere_else(row: str) -> None:
-    bug, *words = shlex.split(PLANTED[row])
-    assert next(one.twin for one in ROWS if one.id == row) == f"reference:{bug}"
-    prop, kind = row.split("/")[0], words[words.index("--nemesis") + 1].split(":")[0]
-    met, found, elsewhere = 0, 0, 0
-    for seed in range(300, 310):
-        judged = simulated(
-            "--system", "reference", "--set", f"mutant={bug}", *words, "--seed", str(seed)
-        )
-        broken = next(one for one in judged.verdicts if one.property == prop)
-        places = {one.row: one.count for one in broken.under[kind].opportunities}
-        violated = broken.verdict == "VIOLATED"
-        met += places[row] > 0
-        found += violated and places[row] > 0
-        elsewhere += violated and not places[row]
-    assert met >= 5 and 2 * found >= met
-    assert not elsewhere
+    counts = separated(row, range(300, 310))
+    assert counts.met >= 5 and 2 * counts.found >= counts.met
+    assert not counts.elsewhere
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", [row for row in PLANS if row not in EARLY])
+def test_the_twin_of_a_row_is_found_at_its_opportunities(row: str) -> None:
+    """`python -m tests.power.twins` has the table: two rows of crashes are known to be weak."""
+    counts = separated(row, range(300, 304))
+    assert counts.met
+    assert 2 * counts.found >= counts.met or row in WEAK
+
+
+def test_each_row_has_a_plan_that_stages_it_or_shows_on_real_servers_alone() -> None:
+    assert {row.id for row in ROWS} - set(PLANS) == ON_SERVERS
 
 
 @pytest.mark.parametrize("faults", ["", "--nemesis kill", "--nemesis pause:target=holder"])

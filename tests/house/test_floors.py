@@ -18,6 +18,7 @@ FLOORS = {
     "checkers": (
         ("checkers.holds",),
         ("checkers.facts",),
+        ("checkers.opportunities.places",),
         ("checkers.opportunities",),
         ("checkers.coverage",),
         ("checkers.evidence",),

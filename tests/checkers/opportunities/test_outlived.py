@@ -276,12 +276,19 @@ def test_a_stopped_leader_counts_only_if_others_decide_while_leases_run() -> Non
 
 
 def test_a_kind_whose_row_is_not_staged_keeps_the_old_conditions() -> None:
-    """A pause of a server that is no leader; a partition of one server alone."""
-    contended = BEFORE + "1a?@1.5 1Q@1.6 1a-@2.5 0r?@3.5 0r+@3.6 1a?@3.7 1a+2@3.8 1r?@7 1r+@8"
+    """A pause of a server that is no leader; a partition of one server alone. Beside them another
+    client has to have asked for a held lock."""
+    contended = BEFORE + "1a?@1.5 1Q@1.6 1a-@2.5 {} 0r?@3.5 0r+@3.6 1a?@3.7 1a+2@3.8 1r?@7 1r+@8"
+    contended += " 2a?@20 2a+3@21"
+    row = "mutual-exclusion/held-at-once/any"
     for do in ("pause", "partition"):
-        judged = check(of(contended + " 2a?@20 2a+3@21", window(do, "n1", 3, 4)))
-        assert judged.under[do].verdict is Verdict.HOLDS
-        assert not any(one.count for one in judged.under[do].seen.values())
+        for asked in ("2a?@3.1 2a-@3.2", ""):
+            judged = check(of(contended.format(asked), window(do, "n1", 3, 4))).under[do]
+            assert judged.verdict is (Verdict.HOLDS if asked else Verdict.UNKNOWN)
+            assert list(judged.seen) == [row] and judged.seen[row].count == bool(asked)
+    assert judged.reason == (
+        "no client was answered during another's hold near a partition: 0 of 1 in the run"
+    )
 
 
 @pytest.mark.parametrize(

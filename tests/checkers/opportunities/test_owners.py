@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from holdfast.checkers.opportunities.checked_owners import (
+from holdfast.checkers.opportunities.places.checked_owners import (
     expired_requests,
     foreign_releases,
     foreign_renewals,
     lost_holds,
     stale_requests,
 )
-from holdfast.checkers.opportunities.near_faults import Places
+from holdfast.checkers.opportunities.places.near_faults import Places
 from holdfast.checkers.properties import (
     loss_notice,
     no_expired_write,

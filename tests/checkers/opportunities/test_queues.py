@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from holdfast.checkers.holds.waits import waits
-from holdfast.checkers.opportunities.near_faults import Places
 from holdfast.checkers.opportunities.overtaking import (
     behind_waiters,
     has_queues,
@@ -19,6 +18,7 @@ from holdfast.checkers.opportunities.overtaking import (
     requeued,
     waits_beyond_queues,
 )
+from holdfast.checkers.opportunities.places.near_faults import Places
 from holdfast.checkers.opportunities.strokes import of_lost_leaders
 from holdfast.checkers.properties import starvation_freedom
 from holdfast.harness.core.case import Case, Window

@@ -55,6 +55,29 @@ CASES: dict[str, dict[str, Any]] = {
         "options": QUEUED,
         "seed": 3,
     },
+    "tries": {
+        "workload": "try-lock",
+        "nemesis": "kill:target=holder",
+        "options": ["mutant=endless-lease"],
+        "time": "10s",
+    },
+    "updates": {
+        "workload": "lost-update",
+        "nemesis": "pause:target=holder",
+        "options": ["mutant=unchecked-tokens"],
+        "time": "10s",
+    },
+    "commands": {"workload": "duplicate-request", "nemesis": "reply-loss", "time": "6s"},
+    "jobs": {"workload": "singleton-job", "nemesis": "kill:target=resource", "time": "6s"},
+    "queries": {"workload": "queries", "nemesis": "kill", "time": "8s"},
+    "cycles": {
+        "workload": "many-locks",
+        "nemesis": "kill",
+        "options": ["mutant=blind-to-cycles"],
+        "locks": 3,
+        "time": "12s",
+    },
+    "delays": {"system": "chubby", "nemesis": "kill:target=holder", "time": "8s"},
 }
 FIELDS = {
     "row", "op", "process", "node", "attempt", "t_inv_ns", "t_ret_ns", "status", "token", "lock",
@@ -64,12 +87,20 @@ FIELDS = {
 
 def simulated(table: Mapping[str, Any], folder: Path) -> tuple[RunDir, dict[str, Any]]:
     """A kept run, and its verdicts."""
-    given = {"backend": "sim", "clients": 4, "locks": 1, "time": "20s", **table}
+    given = {
+        "backend": "sim",
+        "system": "reference",
+        "clients": 4,
+        "locks": 1,
+        "time": "20s",
+        "seed": 3,
+        **table,
+    }
     options = given.pop("options", [])
     plan: Plan = with_lazy_holders(plan_options.from_options(given, options))
     prepared = prepare.prepared(plan)
     done = seed_search.in_memory(prepare.manifest(prepared, "opportunities", ""))
-    run = run_folder.create(prepared, folder, "", name=str(table["system"]))
+    run = run_folder.create(prepared, folder, "", name=str(given["system"]))
     done.world.keep(run)
     verdicts: dict[str, Any] = plain(judging.judge_run(run))
     return run, verdicts
@@ -104,7 +135,7 @@ REGAINED = "loss-notice/silent-reacquire/clients"
 """Only a lock of the user shows it in the simulator: tests/front/test_silent_reacquire.py."""
 
 
-def test_each_row_of_crashes_and_of_owners_has_a_rule_of_its_own() -> None:
+def test_each_row_of_crashes_and_of_every_class_has_a_rule_of_its_own() -> None:
     ruled = {row.id for row in ROWS if row.id.endswith(("/crash", "/any"))}
     assert {*ruled, REGAINED} == set(VERIFIED)
 

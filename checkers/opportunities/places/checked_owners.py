@@ -20,7 +20,7 @@ from holdfast.checkers.holds.leases import INF
 from holdfast.checkers.holds.overlaps import granted, slack
 from holdfast.checkers.holds.succession import succession_of
 from holdfast.checkers.holds.token_order import ordered
-from holdfast.checkers.opportunities.near_faults import Places
+from holdfast.checkers.opportunities.places.near_faults import Places
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import NO_TOKEN, Op, Status
 

@@ -36,11 +36,13 @@ class Where(NamedTuple):
     places  finds them
     none    what there was none of, for the nearest miss: "no ... was ..."
     seldom  a run without any does not contain what they are about, and requires nothing
+    extra   only some runs have any: one without any near a fault is judged by what else it shows
     """
 
     places: Callable[[Case], Places]
     none: str
     seldom: bool = False
+    extra: bool = False
 
 
 def near_faults(case: Case, windows: Sequence[Window], where: Where) -> Seen:
@@ -53,7 +55,8 @@ def near_faults(case: Case, windows: Sequence[Window], where: Where) -> Seen:
     any_near: Bools = np.logical_or.reduce(masks) if masks else np.zeros(0, bool)
     count = int(any_near.sum())
     if not count:
-        return Seen(nearest=f"{where.none} near a {kinds}: 0 of {len(found.t_ns)} in the run")
+        nearest = f"{where.none} near a {kinds}: 0 of {len(found.t_ns)} in the run"
+        return Seen(staged=not where.extra, nearest=nearest)
     first = int(np.flatnonzero(any_near)[np.argmin(found.t_ns[any_near])])
     fault = next(w.id for w, mask in zip(windows, masks, strict=True) if mask[first])
     roles = {name: int(rows[first]) for name, rows in found.roles.items()}

@@ -15,6 +15,21 @@ def spans_met(
 
     asked, by_ns        the acquires, and a time for each
     held, begun, over   the attempts with spans, and these spans
+    """
+    return met_by(attempts, asked, by_ns, held, begun, over, attempts.inv[asked]) >= 0
+
+
+def met_by(
+    attempts: Table,
+    asked: Indices,
+    by_ns: Ints,
+    held: Indices,
+    begun: Ints,
+    over: Ints,
+    from_ns: Ints,
+) -> Ints:
+    """For each acquire an attempt of another client whose span had begun before by_ns and ended
+    after from_ns: the one with the latest end; -1 if there is none.
 
     Compares each acquire with the latest end among the spans that began before by_ns; if that is
     its own client's (an owner that re-enters), with the latest end of any other client:
@@ -22,31 +37,37 @@ def spans_met(
         spans  c0 [1, 9], c1 [2, 4]     c0 acquires in [5, 6]: 9 is its own, 4 < 5: no span met
     """
     if not len(held):
-        return np.zeros(len(asked), bool)
+        return np.full(len(asked), -1)
     order = np.argsort(begun, kind="stable")
-    begun, over, owner = begun[order], over[order], attempts.process[held[order]]
+    begun, over, held = begun[order], over[order], held[order]
+    owner = attempts.process[held]
     last = np.maximum.accumulate(over)
     # The place of the latest end so far: over 4 9 7 has last 4 9 9 and which 0 1 1.
     which = np.maximum.accumulate(np.where(over == last, np.arange(len(over)), 0))
     before = np.searchsorted(begun, by_ns)
     place = np.maximum(before - 1, 0)
-    met = (before > 0) & (last[place] > attempts.inv[asked])
-    own = met & (owner[which[place]] == attempts.process[asked])
+    met = (before > 0) & (last[place] > from_ns)
+    by = which[place]
+    own = met & (owner[by] == attempts.process[asked])
     if own.any():
         second = _second_best(over, owner)
-        met[own] = second[place[own]] > attempts.inv[asked[own]]
-    return np.asarray(met)
+        other = second[place[own]]
+        met[own] = (other >= 0) & (over[other] > from_ns[own])
+        by[own] = other
+    return np.where(met, held[by], -1)
 
 
 def _second_best(over: Ints, owner: Ints) -> Ints:
-    """For each prefix the latest end among all clients but the one with the latest of all. O(n)"""
+    """For each prefix the place of the latest end among all clients but the one with the latest of
+    all, -1 if there is none. O(n)"""
     second = np.full(len(over), -1)
-    first_ns, first, second_ns = -1, -1, -1
+    first_ns, first, second_ns, best, other = -1, -1, -1, -1, -1
     for n, (end_ns, process) in enumerate(zip(over.tolist(), owner.tolist(), strict=True)):
         if end_ns >= first_ns:
-            second_ns = second_ns if process == first else first_ns
-            first_ns, first = end_ns, process
-        elif process != first:
-            second_ns = max(second_ns, end_ns)
-        second[n] = second_ns
+            if process != first:
+                second_ns, other = first_ns, best
+            first_ns, first, best = end_ns, process, n
+        elif process != first and end_ns > second_ns:
+            second_ns, other = end_ns, n
+        second[n] = other
     return second
