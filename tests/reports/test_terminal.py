@@ -156,8 +156,8 @@ def test_many_causes_are_counted_and_printed_with_v() -> None:
 
 
 def test_what_is_too_long_is_shortened_where_it_is_missed_least() -> None:
-    """A limit with many consequences, a question left open for many reasons: ten lines and 16, and a
-    command, the path of the report and the headline are whole."""
+    """A limit with many consequences, a question left open for many reasons: ten lines and 16,
+    and a command, the path of the report and the headline are whole."""
     limit = specimens.limit()
     limit["system"] = "tests/locks/mylock.py:TheLockOfTheUser"
     rows = ("mutual-exclusion", "token-order", "no-expired-write", "ownership")
