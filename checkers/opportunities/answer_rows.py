@@ -35,11 +35,11 @@ ANSWER_ROWS: Sequence[OpportunityRow] = (
         id="mutual-exclusion/held-at-once/any",
         property="mutual-exclusion",
         defect="grants a lock that is held",
-        sentence="a client was answered during another's hold",
+        sentence="a client asked for a lock during another's hold, and was answered",
         twin="reference:release-by-lock",
         look=partial(
             near_faults,
-            where=Where(asked_inside, "no client was answered during another's hold"),
+            where=Where(asked_inside, "no client asked during another's hold"),
         ),
         change=_CONTENDED,
         beside=True,

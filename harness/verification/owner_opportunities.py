@@ -292,16 +292,14 @@ class Owners:
         return max((self.rows.t_inv[at] for at in self.run.waiting(asked.at)), default=-1)
 
     def inside(self, hold: Row, asked: Row) -> str:
-        """A request of another client was answered inside a hold."""
+        """A request of another client was in flight during a hold, and answered."""
         rows, run, slack = self.rows, self.run, self.run.slack_ns
         known = run.known(hold.at)
         if known < 0 or not self.conditions.conflict(hold, asked) or asked.f not in ASKS[:2]:
             return "its hold was not granted, or its request does not conflict with it"
-        waits = [rows.t_inv[at] for at in run.waiting(asked.at)]
-        t_ns = waits[-1] if waits else self._answered(asked)
-        if rows.t_ret[known] + slack < t_ns < run.reach(hold.at) - slack:
-            return ""
-        return "its request had no answer inside its hold"
+        began = rows.t_ret[known] + slack < self._answered(asked)
+        met = began and asked.t_inv < run.reach(hold.at) - slack
+        return "" if met else "its request was not in flight during its hold, or not answered"
 
     def numbered(self, before: Row, after: Row) -> str:
         """A grant with a token was requested when one to another client was known."""

@@ -23,17 +23,16 @@ Pair = tuple[Indices, Indices]
 
 
 def asked_inside(case: Case) -> Places:
-    """Acquires that were answered inside a hold of another client that can be judged."""
-    attempts, far = table(case), reaches(case) - slack(case)
-    # A response that it waits was an answer too, and mostly the one inside the hold.
-    answered = np.where(attempts.queued >= 0, attempts.queued, answered_at(case))
+    """Acquires in flight during a hold of another client that can be judged, and answered then or
+    later: a service that grants a held lock grants these at once."""
+    attempts, far, answered = table(case), reaches(case) - slack(case), answered_at(case)
     since = attempts.known + slack(case)
     pairs = list[Pair]()
     for entries in attempts.by_lock().values():
         asked = entries[(answered[entries] >= 0) & (attempts.op[entries] != Op.PROBE)]
         held = entries[(attempts.known[entries] < INF) & (far[entries] > since[entries])]
-        by_ns = answered[asked]
-        by = met_by(attempts, asked, by_ns, held, since[held], far[held], by_ns)
+        spans = held, since[held], far[held]
+        by = met_by(attempts, asked, answered[asked], *spans, attempts.inv[asked])
         asked, hold = asked[by >= 0], by[by >= 0]
         both = attempts.mode[asked], attempts.mode[hold]
         apart = (both[0] == Mode.EXCLUSIVE) | (both[1] == Mode.EXCLUSIVE)

@@ -287,7 +287,7 @@ def test_a_kind_whose_row_is_not_staged_keeps_the_old_conditions() -> None:
             assert judged.verdict is (Verdict.HOLDS if asked else Verdict.UNKNOWN)
             assert list(judged.seen) == [row] and judged.seen[row].count == bool(asked)
     assert judged.reason == (
-        "no client was answered during another's hold near a partition: 0 of 1 in the run"
+        "no client asked during another's hold near a partition: 0 of 1 in the run"
     )
 
 
