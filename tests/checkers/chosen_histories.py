@@ -31,7 +31,8 @@ from tests.checkers.test_near_misses import later, of_rules_drawn_from, specimen
 from tests.checkers.test_two_parts import Both
 
 CHOSEN = Path(__file__).with_name("chosen_histories.txt")
-PROPERTIES = tuple(catalogue.CHECKERS)
+PROPERTIES = tuple(catalogue.CHECKERS)[:20]
+"""Those that there were when histories were chosen: one more would change all of them."""
 
 
 @cache
