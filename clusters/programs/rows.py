@@ -53,6 +53,7 @@ class ProgramRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     proves    whether an ok renewal, and an ok release, prove that the caller owned until then
     unsafe    option `renew` -> classes of fault under which the package does not promise exclusion
     notices   how it notifies of a loss, "" if it does not
+    tells     option `renew` -> classes of fault under which that notice comes within a lease
     tokens    values of the option `tokens`: where the program takes a fencing token from, which
               the package does not return with the grant; the first is the default
     token_from  how the program gets it
@@ -76,6 +77,7 @@ class ProgramRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     proves: tuple[bool, bool] = (True, True)
     unsafe: dict[str, tuple[str, ...]] = {}
     notices: str = ""
+    tells: dict[str, tuple[str, ...]] = {}
     tokens: tuple[str, ...] = ("none",)
     token_from: str = "read after the grant"
 

@@ -82,6 +82,8 @@ class ProgramLibrary(OnServers):
         safe = tuple(kind for kind in KEPT if kind not in row.unsafe.get(chosen["renew"], ()))
         base = self._servers.promises(self._rest(options))
         bound = row.bound if by_call else "none"
+        # One of several permits that another took is no loss that rows show.
+        tells = () if row.abilities == ("permits",) else row.tells.get(chosen["renew"], ())
         return replace(
             base,
             bound=bound,
@@ -99,6 +101,7 @@ class ProgramLibrary(OnServers):
                 "deadlock-freedom": REACHED,
                 "orphan-freedom": REACHED,
                 "no-hung-request": ("any",),
+                **({"loss-notice": tells} if tells else {}),
             },
             sheet={
                 "acquisition": f"{self.libraries[0]}, unmodified"

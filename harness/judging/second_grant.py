@@ -222,13 +222,13 @@ def forced(grants: SecondGrant) -> Step | None:
     return None
 
 
-def released(grants: SecondGrant) -> Step | None:
+def released(grants: SecondGrant, *, by_owner: bool = False) -> Step | None:
     """A release by a client whose hold was over, or of one of several entries of the owner."""
     for row in reversed(grants.of(Op.RELEASE)):
         if row.t_inv < grants.granted_ns or row.status is not Status.OK:
             continue
         own = row.process == grants.older.process
-        if row.attempt == grants.newer.attempt or (grants.shared and not own):
+        if row.attempt == grants.newer.attempt or ((grants.shared or by_owner) and not own):
             continue
         which = "one of its entries" if own else "an earlier hold"
         if row.attempt == grants.older.attempt:
@@ -239,6 +239,11 @@ def released(grants: SecondGrant) -> Step | None:
         )
         return _step(grants, "released" if own else "foreign-release", text, row.t_inv, row.index)
     return None
+
+
+def given_back(grants: SecondGrant) -> Step | None:
+    """A release by the owner itself."""
+    return released(grants, by_owner=True)
 
 
 def restarted(grants: SecondGrant) -> Step | None:
@@ -490,7 +495,7 @@ ENDED: tuple[Found, ...] = (
 """What may end a hold before its time, the rarest first: the first that happened is named."""
 FORGOTTEN: tuple[Found, ...] = (restarted, clock_changed, elected, server_fault, cut_off)
 """What may make a service forget a grant or its counter."""
-LOST: tuple[Found, ...] = (forced, released, session_ended, ran_out)
-"""What may end a hold whose owner goes on."""
+LOST: tuple[Found, ...] = (forced, given_back, session_ended, ran_out, released)
+"""What may end a hold whose owner goes on: the release of another only before its time."""
 DIED: tuple[Found, ...] = (session_ended, connection_lost, cut_off)
 """What may end a session whose lock is to stay closed for a while."""

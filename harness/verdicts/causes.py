@@ -12,7 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from holdfast.harness.core.fault_traits import Traits
+from holdfast.harness.core.clock import MILLISECOND
+from holdfast.harness.core.fault_traits import UNKNOWN, Traits
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.verdicts.advice import advice_of
 from holdfast.harness.verdicts.cause_steps import sentence_of, steps_of
@@ -40,6 +41,8 @@ MECHANISMS: Mapping[str, tuple[str, ...]] = {
 }
 """Kinds of findings by what goes wrong, what others can follow from first. RELEASED are overlaps
 whose `cause` is one of FREED."""
+NEAR_NS = 50 * MILLISECOND
+"""A response that a fault held back arrives within this time after its end."""
 BY_OWNER = {LATE, RELEASED, "foreign"}
 """Mechanisms that a delay of the owner sets off, the first of the witnesses."""
 STUCK, REFUSED = ("orphan", "deadlock"), "spurious-refusal"
@@ -436,9 +439,8 @@ def _cause(
     # A release that freed the hold is in the finding's own sentence.
     event = None if first.mechanism == RELEASED else between(first.finding)
     named = faults[roots.index(first)]
-    if named and first.finding.kind in (*MECHANISMS[LATE], *MECHANISMS["notice"]):
-        # A fault that delayed the owner says more than the end of its lease.
-        event = None
+    if first.finding.kind in (*MECHANISMS[LATE], *MECHANISMS["notice"]):
+        named, event = _of_outdated(run, first.finding, named, traits, event)
     steps = steps_of(run, first.finding, named, traits, event)
     return Cause(
         kind=first.finding.kind,
@@ -455,6 +457,49 @@ def _cause(
         steps=steps,
         advice=advice_of(event.event, len(run.servers)) if event is not None else "",
     )
+
+
+def _of_outdated(
+    run: Judged,
+    finding: Shown,
+    named: Sequence[ObservedFault],
+    traits: Mapping[str, Traits],
+    event: Step | None,
+) -> tuple[list[ObservedFault], Step | None]:
+    """The faults and the event to name where an owner's hold was over: a fault that delayed the
+    owner says more than the end of its lease. What struck other clients explains nothing."""
+    owner = next((one for one in finding.witnesses if one.attempt > 0), None)
+    if owner is None:
+        return list(named), event
+    over_ns = _known_over_ns(finding, owner)
+    early = [fault for fault in named if _delayed(fault, traits, owner, over_ns)]
+    if own := [fault for fault in early if owner.node in fault.nodes]:
+        return own, None
+    servers = set(run.servers)
+    return [one for one in early if not one.nodes or servers & set(one.nodes)], event
+
+
+def _delayed(
+    fault: ObservedFault, traits: Mapping[str, Traits], owner: Event, over_ns: int
+) -> bool:
+    """Whether a fault can have kept an owner from its renewals, or its write from the resource: it
+    met the hold, or stopped the owner after the end of the hold was known."""
+    kind = traits.get(fault.do, UNKNOWN)
+    met = fault.to_ns >= owner.t_ret_ns - NEAR_NS or kind.shifts_clocks
+    return met and (_began(fault) <= over_ns or kind.stops or kind.stops_amid_send)
+
+
+def _known_over_ns(finding: Shown, owner: Event) -> int:
+    """When it was known, by the witnesses, that a hold was over: its owner was notified, or another
+    was granted the lock; else the time of the finding."""
+    known = [finding.t_ns]
+    for one in finding.witnesses:
+        if one.attempt == owner.attempt:
+            notified = one.op == "lost" or (one.op, one.status) == ("renew", "not-owner")
+            known += [one.t_ret_ns or one.t_inv_ns] if notified else []
+        elif one.op in ("acquire", "try") and one.status == "ok":
+            known.append(one.t_ret_ns)
+    return min(known)
 
 
 def _times(first: _Member, members: Sequence[_Member]) -> int:

@@ -104,6 +104,13 @@ def test_a_package_is_not_said_to_renew_where_the_program_of_its_version_does_no
     assert newer.promises({"renew": "library"}).lapses and not newer.promises({}).lapses
 
 
+def test_a_notice_is_promised_where_the_package_renews_and_one_owner_can_lose_its_lock() -> None:
+    mutex = load(entry("redis", {"library": "npm:redis-semaphore"}))
+    assert mutex.promises({"renew": "library"}).keeps["loss-notice"] == ("stops",)
+    assert "loss-notice" not in mutex.promises({"renew": "call"}).keeps
+    assert "loss-notice" not in mutex.promises({"api": "semaphore"}).keeps
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -6,16 +6,19 @@ of the system; late writes where the plan's resource does not promise to refuse 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import pytest
 
 from holdfast import catalogue
 from holdfast.catalogue.mutants import ASSERTION, MUTANTS, TRACE
 from holdfast.engine import swarm
-from holdfast.engine.seed_search import in_memory
+from holdfast.engine.seed_search import Ran, in_memory
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.verdict import Verdict
-from holdfast.harness.verdicts.judged import Judged, Shown
+from holdfast.harness.verdicts.causes import MECHANISMS, NEAR_NS
+from holdfast.harness.verdicts.judged import Event, Judged, Shown, Step
 from holdfast.planning import prepare
 from tests.draws import Draws
 
@@ -89,11 +92,17 @@ PLANTED, LIMIT, KNOWN = "planted", "limit", "known"
 
 
 def planted(name: str, seed: int = -1) -> Judged:
-    """The run of a planted bug's seed, or of another one."""
+    """The run of a planted bug's seed, or of another one, judged."""
+    return ran_planted(name, seed).verdicts
+
+
+def ran_planted(name: str, seed: int = -1) -> Ran:
+    """The same, with its rows."""
     system = MUTANTS[name].system
     nodes = catalogue.SYSTEMS[system].nodes
-    drawn = swarm.draw(SEEDS[name] if seed < 0 else seed, system, nodes, {"mutant": name}, "")
-    return in_memory(prepare.manifest(prepare.prepared(drawn), "planted", "")).verdicts
+    seed = SEEDS[name] if seed < 0 else seed
+    drawn = swarm.draw(seed, system, nodes, {"mutant": name}, "")
+    return in_memory(prepare.manifest(prepare.prepared(drawn), "planted", ""))
 
 
 def true_causes(run: Judged) -> dict[tuple[str, int], str]:
@@ -229,6 +238,70 @@ def test_the_named_event_is_the_true_one_in_four_of_five_planted_bugs() -> None:
             true += event in wanted
             wrong += [] if event in wanted else [(name, event)]
     assert named >= 20
+    assert true >= 0.8 * named, wrong
+
+
+LATE = ("tolerant-tokens", "unchecked-tokens", "short-memory", "unheard-loss")
+ENDS = {
+    "ran-out": {"expired", "session"},
+    "session": {"session", "closed"},
+    "killed": {"session", "closed", "expired"},
+    "forced": {"revoked"},
+    "released": {"released"},
+    # A fault of the owner, or of servers, is named in place of what it led to.
+    "": {"expired", "session", "closed"},
+}
+"""Event that is named where an owner's hold was over -> what the service says of its end."""
+
+
+def ends_of(case: Case, owner: Event, t_ns: int) -> set[str]:
+    """How the hold of an owner ended, by the true reasons of the service."""
+    rows, ends = case.history.rows, set[str]()
+    for row in rows[rows["attempt"] == owner.attempt]:
+        if row["f"] == Op.LOST:
+            ends.add(case.history.strings[int(row["res"])])
+        if row["f"] == Op.RELEASE and row["status"] == Status.OK and row["t_inv"] < t_ns:
+            ends.add("released")
+    return ends
+
+
+def late_steps(seeds: range) -> Iterator[tuple[str, set[str], list[Step], Judged, Event]]:
+    """Of each finding about an owner whose hold was over: the event named, how its hold ended, its
+    steps, the run and the owner's acquire."""
+    for name in LATE:
+        for seed in seeds:
+            ran = ran_planted(name, seed)
+            for one in ran.verdicts.causes:
+                prop, place = one.first
+                rows = {row.property: row.findings for row in ran.verdicts.verdicts}
+                finding = rows[prop][place]
+                if finding.kind not in (*MECHANISMS["late"], *MECHANISMS["notice"]):
+                    continue
+                owner = next(event for event in finding.witnesses if event.attempt > 0)
+                event = next((step.event for step in one.steps if step.event), "")
+                ends = ends_of(ran.case, owner, finding.t_ns)
+                yield event, ends, list(one.steps), ran.verdicts, owner
+
+
+@pytest.mark.slow
+def test_what_ended_the_hold_of_a_late_owner_is_named_and_nothing_that_cannot_have(
+    draws: Draws,
+) -> None:
+    named = true = 0
+    wrong = list[object]()
+    for event, ends, steps, run, owner in late_steps(range(3000, 3000 + draws(150))):
+        faults = {one.id: one for one in run.faults}
+        for step in steps:
+            if step.fault:
+                fault = faults[step.fault]
+                near = fault.to_ns >= owner.t_ret_ns - NEAR_NS or fault.do == "clock"
+                assert near, (step.text, owner)
+                assert set(fault.nodes) & {owner.node, *run.servers} or not fault.nodes, step.text
+        if ends and (event or any(step.fault for step in steps)):
+            named += 1
+            true += bool(ENDS[event] & ends)
+            wrong += [] if ENDS[event] & ends else [(event, ends, steps[0].text)]
+    assert named
     assert true >= 0.8 * named, wrong
 
 

@@ -119,7 +119,7 @@ def test_each_mistake_of_a_client_that_sends_is_named(
         ("for line in sys.stdin", "for line in sys.stdin.readlines()", "no response to"),
         (SAY, "sys.exit('no server')", "its last output: no server"),
         ("del held[lock]", "pass", "the release had no effect"),
-        ('if held.get(lock) == who else "not_owner"', "", "declare proves = false"),
+        ('if held.get(lock) == who else "not_owner"', "", "freed the lock of attempt 1"),
         ('if held.setdefault(lock, who) == who else "fail"', "", "while attempt 1 holds"),
         (
             "import json, sys",
@@ -142,6 +142,29 @@ def test_each_way_to_break_it_is_named(
     assert before in GOOD
     said = doctor(capsys, tmp_path, GOOD.replace(before, after), "--json")
     assert said.code == 2 and part in said.out, said.out
+
+
+@pytest.mark.parametrize(
+    ("freed", "declared", "wrong"),
+    [
+        ("held.get(lock) == who", "", "expected not_owner (if every release returns ok, declare"),
+        ("held.get(lock) == who", "proves = false", ""),
+        ("lock in held", "proves = false", "returned ok and freed the lock of attempt 1"),
+    ],
+)
+def test_a_release_that_always_returns_ok_is_a_fault_unless_it_is_declared_and_frees_nothing(
+    capsys: Capture, tmp_path: Path, freed: str, declared: str, wrong: str
+) -> None:
+    always = GOOD.replace(
+        'if op == "release" and outcome == "ok":',
+        f'outcome = "ok" if op == "release" else outcome\n        if op == "release" and {freed}:',
+    )
+    (tmp_path / "client.py").write_text(always)
+    table = tmp_path / "lock.toml"
+    table.write_text(f'[system]\nclient = "{{python}} client.py"\n{declared}\n')
+    said = holdfast(capsys, "doctor", "--system", str(table))
+    assert said.code == (2 if wrong else 0), said.out
+    assert wrong in said.out
 
 
 def test_a_program_that_is_not_there_is_told(capsys: Capture) -> None:

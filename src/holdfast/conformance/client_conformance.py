@@ -191,17 +191,19 @@ def tried_argv(
     *,
     sends: bool = False,
     abilities: Sequence[str] = (),
+    proves: bool = True,
 ) -> list[str]:
     """The same for a complete command line; `environment` is added to ours.
 
     sends: whether it has to send requests to the protected resource too (op send).
     abilities: what it is declared to do beyond a plain lock; each is tried.
+    proves: whether an ok release is declared to say that its attempt held the lock.
     """
     lock = f"holdfast-doctor-{os.getpid()}-{time.time_ns()}"
     trial = Trial(argv, environment)
     try:
         trial.listen(QUIET_S)
-        for wrong in _script(trial, lock):
+        for wrong in _script(trial, lock, proves):
             trial.faults.append(wrong)
         for wrong in _sending(trial) if sends else ():
             trial.faults.append(wrong)
@@ -217,7 +219,7 @@ def tried_argv(
     return [*trial.errors(), *trial.faults]
 
 
-def _script(trial: Trial, lock: str) -> Iterator[str]:
+def _script(trial: Trial, lock: str, proves: bool) -> Iterator[str]:
     """Two attempts on one lock, in turn; yields wrong outcomes."""
     first, second = 1, 2
     got = trial.ask("acquire", lock, first, SECOND)
@@ -232,11 +234,19 @@ def _script(trial: Trial, lock: str) -> Iterator[str]:
     renewed = trial.ask("renew", lock, first)
     if renewed not in ("ok", "fail"):
         yield f"renew by the holder returned {renewed!r}; expected ok, or fail if not supported"
+    foreign = "release by attempt 2, which does not hold, returned ok"
     if trial.ask("release", lock, second) == "ok":
-        yield (
-            "release by attempt 2, which does not hold, returned ok; expected not_owner (if every"
-            " release returns ok, also declare proves = false: then an ok proves no hold)"
-        )
+        if trial.ask("try", lock, second) == "ok":
+            yield (
+                f"{foreign} and freed the lock of attempt 1: any client whose lease is over frees"
+                " that of its successor; release only what the attempt itself holds"
+            )
+            return
+        if proves:
+            yield (
+                f"{foreign}; expected not_owner (if every release returns ok, declare proves ="
+                " false: then an ok proves no hold)"
+            )
     if trial.ask("release", lock, first) != "ok":
         yield "release by the holder did not return ok; free the lock and return ok"
     if trial.ask("acquire", lock, second, SECOND) != "ok":

@@ -67,14 +67,17 @@ def tried(system: str, servers: str | None) -> list[str]:
             running.enter_context(_serving(made, nodes, folder, environment))
         lock = lock_of(made)
         able = lock.listed() if isinstance(lock, ProgramSystem | OwnSystem) else ()
+        proves = (
+            lock.promises({}).release_once if isinstance(lock, ProgramSystem | OwnSystem) else True
+        )
         if isinstance(lock, ProgramSystem):
             argv = _program(given, nodes)
             imports = {"PYTHONPATH": given["path"]} if given["path"] else {}
-            return client_conformance.tried_argv(argv, imports, abilities=able)
+            return client_conformance.tried_argv(argv, imports, abilities=able, proves=proves)
         name = f"{module_of(path)}.{lock_and_servers(system)[0].rpartition(':')[2]}"
         places = ",".join(f"{node.name}={node.address}" for node in nodes)
         argv = (sys.executable, "-S", "-P", "-m", SPOKEN, name, places, json.dumps({}))
-        return client_conformance.tried_argv(argv, environment, abilities=able)
+        return client_conformance.tried_argv(argv, environment, abilities=able, proves=proves)
 
 
 def judged_span(system: str) -> str:
