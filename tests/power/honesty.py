@@ -29,12 +29,21 @@ KINDS = {
     FaultClass.STOP: "pause:target=leader",
     FaultClass.CUT: "partition",
     FaultClass.CLOCK: "clock",
+    FaultClass.OPERATION: "backup-restore",
     FaultClass.ANY: "kill",
 }
+PUNCTUAL = "--set lazy_pct=0"
 WORKLOADS = {
-    "bounded-bypass": "--workload renewal",
-    "bounded-wait": "--workload renewal",
-    "starvation-freedom": "--workload renewal",
+    "bounded-bypass": f"--workload renewal {PUNCTUAL}",
+    "bounded-wait": f"--workload renewal {PUNCTUAL}",
+    "starvation-freedom": f"--workload renewal {PUNCTUAL}",
+    "applied-once": "--workload duplicate-request",
+    "exactly-once-job": "--workload singleton-job",
+    "grant-notice": "--workload queries",
+    "no-false-rejection": "--workload try-lock",
+    "no-lost-update": "--workload lost-update",
+    "no-multi-lock-deadlock": "--workload many-locks",
+    "truthful-queries": "--workload queries",
 }
 """Where the basic workload does not ask for a property."""
 WHOLE = ("clients", "locks", "nodes", "seed")
@@ -94,8 +103,8 @@ def counted(row: OpportunityRow, seeds: Iterable[int]) -> Honest:
     kind = nemesis.split(":")[0]
     if row.change.target:
         nemesis = f"{kind}:target={row.change.target}"
-    base = f"--system {system} --nemesis {nemesis} --time 10s --set lazy_pct=0"
-    words = shlex.split(f"{base} {WORKLOADS.get(row.property, '')}")
+    base = f"--system {system} --nemesis {nemesis} --time 10s"
+    words = shlex.split(f"{base} {WORKLOADS.get(row.property, PUNCTUAL)}")
     for seed in seeds:
         honest.seeds += 1
         judged = simulated([*words, "--seed", str(seed)])
