@@ -18,7 +18,7 @@ from holdfast.clusters.programs import npm
 from holdfast.clusters.systems.postgres import deploy
 from holdfast.clusters.systems.zookeeper.system import JARS, JVM, MAIN
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.ports import Node, Place
+from holdfast.harness.core.ports import FromPackages, Node, Place
 from tests import needs
 from tests.clusters.holder_trial import SERVICES, Etcd, ZooKeeper
 
@@ -56,7 +56,8 @@ def serving(folder: Path, service: str, address: str, options: Mapping[str, str]
 def packages_of_server(service: str) -> list[str]:
     """Folders of the packages that the server itself consists of."""
     made: Any = load(SYSTEMS[service].entry)
-    pins = getattr(made, "npm", ())
+    pins = made.server_pins({}) if isinstance(made, FromPackages) else ()
+    pins = [pin.removeprefix(npm.PREFIX) for pin in pins if pin.startswith(npm.PREFIX)]
     if not pins:
         return []
     needs.unless(npm.missing())
