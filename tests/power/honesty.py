@@ -42,7 +42,7 @@ WORKLOADS = {
     "grant-notice": "--workload queries",
     "no-false-rejection": "--workload try-lock",
     "no-lost-update": "--workload lost-update",
-    "no-multi-lock-deadlock": "--workload many-locks",
+    "no-multi-lock-deadlock": "--workload many-locks --locks 3",
     "truthful-queries": "--workload queries",
 }
 """Where the basic workload does not ask for a property."""
