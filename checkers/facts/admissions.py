@@ -11,7 +11,7 @@ import numpy as np
 from holdfast.checkers.facts import resource_log
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import Attempt, conflict
-from holdfast.checkers.holds.history_index import Bools, Indices, Ints, column
+from holdfast.checkers.holds.history_index import Bools, Ints, Places, RowIndices, column
 from holdfast.checkers.holds.token_order import ordered
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import NO_TOKEN, Op, Status
@@ -81,7 +81,7 @@ class Accepted:
     overtaken  which of them may have come after the admission of a newer attempt
     """
 
-    places: Indices
+    places: Places
     entry: Ints
     key: Ints
     write: Bools
@@ -109,23 +109,23 @@ def accepted(case: Case) -> Accepted:
     return found
 
 
-def rejected(case: Case) -> Indices:
+def rejected(case: Case) -> RowIndices:
     """Rows of all requests that the resource rejected, in the order of its log."""
     log = resource_log.log(case).rows
     return np.compress(column(case, "status")[log] == Status.FAIL, log)
 
 
-def stale_refused(case: Case) -> Indices:
+def stale_refused(case: Case) -> RowIndices:
     """Rows of outdated requests that the resource rejected although it had admitted an attempt that
     is newer than theirs: a resource without checks would have accepted them. Memoised."""
     if "stale refused" not in case.memo:
         rows = resource_log.outdated(case)
         case.memo["stale refused"] = rows[_behind(case, rows)] if len(rows) else rows
-    found: Indices = case.memo["stale refused"]
+    found: RowIndices = case.memo["stale refused"]
     return found
 
 
-def _behind(case: Case, rows: Indices) -> Bools:
+def _behind(case: Case, rows: RowIndices) -> Bools:
     """Which of these rows of the log come after the admission of an attempt that is newer."""
     attempts, taken = table(case), accepted(case)
     log = resource_log.log(case).rows
@@ -145,7 +145,7 @@ def _behind(case: Case, rows: Indices) -> Bools:
     return stale
 
 
-def _suspects(case: Case, admitted: Ints, asked: Ints, upto: Indices) -> list[tuple[int, int]]:
+def _suspects(case: Case, admitted: Ints, asked: Ints, upto: Places) -> list[tuple[int, int]]:
     """Each of the asked, and how many were admitted before it, that any of those may have overtaken
     by its time or token: a running maximum tells of most that none has."""
     attempts = table(case)

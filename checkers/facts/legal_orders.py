@@ -18,7 +18,7 @@ from holdfast.checkers.facts import resource_log
 from holdfast.checkers.holds.attempt_table import Table, table
 from holdfast.checkers.holds.derive import INF
 from holdfast.checkers.holds.hierarchy import on_line, paths, root
-from holdfast.checkers.holds.history_index import Indices, Ints, column
+from holdfast.checkers.holds.history_index import EntryIndices, Ints, RowIndices, column
 from holdfast.checkers.holds.overlaps import by_token, proof_reaches, reaches, slack
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Mode, Op, Status
@@ -61,7 +61,7 @@ def of_grants(case: Case) -> Order:
     return _rows(case, [(name, order) for name, order, _ in every], None)
 
 
-def _amid_holds(case: Case, known: Indices, held: Indices, far: Ints) -> Ints | None:
+def _amid_holds(case: Case, known: EntryIndices, held: EntryIndices, far: Ints) -> Ints | None:
     """For each grant the latest time at which it was given: a grant without a hold is placed before
     those holds that it would overlap. Readers at [0, 9] and [5, 15], a writer that returned at 7:
     it is placed at 0, where the first of them begins. None beyond MOST_STEPS."""
@@ -99,7 +99,7 @@ def _excludes(found: Table, trees: Mapping[int, str], a: int, b: int) -> bool:
     return bool(met and not shared and found.owner[a] != found.owner[b])
 
 
-def _amid_permits(case: Case, known: Indices, held: Indices, far: Ints) -> Ints | None:
+def _amid_permits(case: Case, known: EntryIndices, held: EntryIndices, far: Ints) -> Ints | None:
     """The same for a semaphore: before the last hold that leaves too few permits."""
     steps = 0
     attempts = table(case)
@@ -121,7 +121,7 @@ def _amid_permits(case: Case, known: Indices, held: Indices, far: Ints) -> Ints 
     return when
 
 
-def _permits(case: Case, entries: Indices) -> tuple[int, Ints]:
+def _permits(case: Case, entries: EntryIndices) -> tuple[int, Ints]:
     """The smallest number of permits reported for a semaphore, and the number that each entry of
     the table takes. A probe takes all."""
     attempts, terms = table(case), column(case, "op")[table(case).row]
@@ -130,7 +130,7 @@ def _permits(case: Case, entries: Indices) -> tuple[int, Ints]:
     return limit, np.where(attempts.mode == Mode.PERMITS, terms >> 24, limit)
 
 
-def _admits(case: Case, order: Indices, far: Ints) -> bool:
+def _admits(case: Case, order: EntryIndices, far: Ints) -> bool:
     """Whether the permits are free for each in this order, at some time up to its return."""
     attempts = table(case)
     limit, taken = _permits(case, order)
@@ -188,7 +188,7 @@ def of_writes(case: Case) -> Order:
     return _by_key(case, rows[written & (column(case, "status")[rows] == Status.OK)])
 
 
-def _by_key(case: Case, rows: Indices) -> Order:
+def _by_key(case: Case, rows: RowIndices) -> Order:
     keys = column(case, "key")[rows]
     order = np.argsort(keys, kind="stable")
     names, first = np.unique(keys[order], return_index=True)
@@ -211,7 +211,7 @@ def of_updates(case: Case) -> Order:
     return order
 
 
-def _rows(case: Case, every: Iterable[tuple[str, Indices]], far: Ints | None) -> Order:
+def _rows(case: Case, every: Iterable[tuple[str, EntryIndices]], far: Ints | None) -> Order:
     """The rows of these orders, None if one of them is not legal; far: None if all are legal."""
     attempts, order = table(case), []
     for name, entries in every:
@@ -225,7 +225,7 @@ def _rows(case: Case, every: Iterable[tuple[str, Indices]], far: Ints | None) ->
     return tuple(order)
 
 
-def _walks(case: Case, entries: Indices, far: Ints) -> bool:
+def _walks(case: Case, entries: EntryIndices, far: Ints) -> bool:
     """Whether an order is legal, one by one: readers share, an owner may re-enter, and in a
     hierarchy only locks on one ancestor chain exclude each other."""
     attempts, trees = table(case), paths(case)

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.checkers.holds.history_index import column, rows_of
+from holdfast.checkers.holds.history_index import Places, RowIndices, column, rows_of
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import ONCE, Op, Status
 
-Indices = npt.NDArray[np.intp]
 MODES_WITH_TOKENS = ("fenced", "strict")
 """Modes of a resource (`options["resource"]`) that reject outdated tokens."""
 
@@ -27,9 +26,9 @@ class Log:
               for such commands, for the one command of their key
     """
 
-    rows: Indices
-    sent: Indices
-    unlogged: Indices
+    rows: RowIndices
+    sent: RowIndices
+    unlogged: RowIndices
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,7 +63,7 @@ def log(case: Case) -> Log:
     return found
 
 
-def requests(case: Case, which: Indices | None = None) -> Iterator[Request]:
+def requests(case: Case, which: Places | None = None) -> Iterator[Request]:
     """The decided requests one by one, in the log's order; only these places of it. O(n)."""
     found = log(case)
     places = np.arange(len(found.rows)) if which is None else which
@@ -115,7 +114,7 @@ def requests(case: Case, which: Indices | None = None) -> Iterator[Request]:
         )
 
 
-def outdated(case: Case) -> Indices:
+def outdated(case: Case) -> RowIndices:
     """Rows of requests that the resource rejected because it had admitted a larger token.
 
     Their owner may be the rightful one: tokens that restart make its own the smaller.
@@ -151,18 +150,20 @@ def _log(case: Case) -> Log:
     )
 
 
-def _in_order(case: Case, served: Indices) -> Indices:
+def _in_order(case: Case, served: RowIndices) -> RowIndices:
     """Sorted by writer, in the order in which the resource's processes ran, then by row number."""
     writers, writer = np.unique(column(case, "writer")[served], return_inverse=True)
     # Each process of a restarted resource counts its rows from 0 again. Writers b b a a of which b
     # began at 3, a at 8: b's rows come first.
     first = np.full(len(writers), np.iinfo(np.int64).max)
     np.minimum.at(first, writer, column(case, "t_inv")[served])
-    order: Indices = np.lexsort((column(case, "row")[served], first[writer]))
+    order: RowIndices = np.lexsort((column(case, "row")[served], first[writer]))
     return np.take(served, order)
 
 
-def _look_up(names: npt.NDArray[np.int64], at: Indices, wanted: npt.NDArray[np.int64]) -> Indices:
+def _look_up(
+    names: npt.NDArray[np.int64], at: RowIndices, wanted: npt.NDArray[np.int64]
+) -> RowIndices:
     """For each wanted name its place in `at`, -1 if it is not there."""
     if not len(names):
         return np.full(len(wanted), -1, np.intp)

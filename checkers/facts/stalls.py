@@ -17,7 +17,7 @@ import numpy as np
 from holdfast.checkers.facts.fault_windows import kills_only_clients, stops_a_minority
 from holdfast.checkers.holds.attempt_table import Table, table
 from holdfast.checkers.holds.derive import ENDS, INF, Attempt, Span
-from holdfast.checkers.holds.history_index import Bools, Indices, Ints, column
+from holdfast.checkers.holds.history_index import Bools, EntryIndices, Ints, column
 from holdfast.checkers.holds.leases import EXPIRY_SLACK_NS
 from holdfast.checkers.holds.starvation import starved_ns
 from holdfast.harness.core.case import Case
@@ -87,7 +87,7 @@ def stalls(case: Case, asking: Asking, *, dead_let_go: bool) -> Iterator[Stall]:
             yield from _of_lock(case, entries, asked, free, asking)
 
 
-def _touching(found: Table, entries: Indices, free: Sequence[Span]) -> Bools:
+def _touching(found: Table, entries: EntryIndices, free: Sequence[Span]) -> Bools:
     """Which of these requested at a time that overlaps a free span."""
     begun = np.array([from_ns for from_ns, _ in free])
     over = np.array([to_ns for _, to_ns in free])
@@ -122,7 +122,7 @@ def longest_ns(case: Case) -> int:
 
 
 def _of_lock(
-    case: Case, entries: Indices, asked: Sequence[Asked], free: Sequence[Span], asking: Asking
+    case: Case, entries: EntryIndices, asked: Sequence[Asked], free: Sequence[Span], asking: Asking
 ) -> Iterator[Stall]:
     attempts = table(case)
     unknown = attempts.inv[_burning(case, entries)]
@@ -157,13 +157,13 @@ def _of_lock(
             )
 
 
-def _starved(case: Case, entries: Indices, from_ns: int, to_ns: int) -> int:
+def _starved(case: Case, entries: EntryIndices, from_ns: int, to_ns: int) -> int:
     """How much of a span too little processor time explains: at most the longest silence."""
     starved = starved_ns(case, from_ns, to_ns)
     return min(starved, longest_silence(case, entries, from_ns, to_ns)) if starved else 0
 
 
-def longest_silence(case: Case, entries: Indices, from_ns: int, to_ns: int) -> int:
+def longest_silence(case: Case, entries: EntryIndices, from_ns: int, to_ns: int) -> int:
     """The longest time of a span in which the service may have answered no refused request of some,
     or left one of them, which may have been the next in the queue, without an answer.
 
@@ -239,7 +239,9 @@ def _free_spans(case: Case, dead_let_go: bool) -> Mapping[int, Sequence[Span]]:
     return known[dead_let_go]
 
 
-def _free(case: Case, entries: Indices, faults: Sequence[Span], dead_let_go: bool) -> list[Span]:
+def _free(
+    case: Case, entries: EntryIndices, faults: Sequence[Span], dead_let_go: bool
+) -> list[Span]:
     """The spans of at least EXPIRY_SLACK_NS in which no client could hold this lock and no fault
     disturbed it."""
     begun, over = _blocks(case, entries, dead_let_go)
@@ -272,7 +274,7 @@ def _disturbed(case: Case) -> list[Span]:
     return spans
 
 
-def _blocks(case: Case, entries: Indices, dead_let_go: bool) -> tuple[Ints, Ints]:
+def _blocks(case: Case, entries: EntryIndices, dead_let_go: bool) -> tuple[Ints, Ints]:
     """The spans in which attempts may exclude others from the lock."""
     attempts, bound = table(case), case.promises.bound
     gone = np.isin(attempts.why[entries], [ENDS.index(why) for why in DEATHS])
@@ -296,7 +298,7 @@ def _blocks(case: Case, entries: Indices, dead_let_go: bool) -> tuple[Ints, Ints
     return begun[counts], over[counts]
 
 
-def _burning(case: Case, entries: Indices) -> Indices:
+def _burning(case: Case, entries: EntryIndices) -> EntryIndices:
     """The acquires of unknown outcome that may each exclude others for a lease.
 
     Where no lease ends a hold, those that were released exclude others as `_blocks` computes.

@@ -15,8 +15,9 @@ from holdfast.checkers.holds.derive import ASKS, ENDS, INF, Attempt, attempts, d
 from holdfast.checkers.holds.hierarchy import families, lines, on_line, paths
 from holdfast.checkers.holds.history_index import (
     Bools,
-    Indices,
+    EntryIndices,
     Ints,
+    RowIndices,
     attempt_numbers,
     column,
     rows_of,
@@ -37,7 +38,8 @@ FOLLOWS = (Op.RENEW, Op.RELEASE, Op.WAITING, Op.LOST, Op.CLOSED)
 
 
 class Table:
-    """One entry per attempt, in order of call; the columns are those of `holds.Attempt`.
+    """One entry per attempt, in order of call; the columns are those of `holds.Attempt`, each an
+    array of shape (number of attempts,).
 
     ret, end, kept, known   INF if never; proof, bound: -1 if never
     over              end of the possible hold, -1 if there is none
@@ -47,7 +49,7 @@ class Table:
 
     def __init__(self, case: Case) -> None:
         self.case = case
-        self.row: Indices = rows_of(case, *ASKS)
+        self.row: RowIndices = rows_of(case, *ASKS)
         self.id = column(case, "attempt")[self.row]
         self.process = column(case, "process")[self.row]
         self.key = column(case, "key")[self.row]
@@ -73,7 +75,7 @@ class Table:
         self.bound = np.full(n, -1)
         self.over = np.full(n, -1)
         self.queued = np.full(n, -1)
-        self._ending: Indices | None = None
+        self._ending: RowIndices | None = None
         self._made: dict[int, Attempt] = {}
 
     def __len__(self) -> int:
@@ -96,7 +98,7 @@ class Table:
             if a.waitings:
                 self.queued[n] = inv[a.waitings[-1]]
 
-    def pick(self, which: Iterable[int] | Ints | Indices) -> list[Attempt]:
+    def pick(self, which: Iterable[int] | Ints | EntryIndices) -> list[Attempt]:
         """These entries as attempts; derives those that are not known yet."""
         numbers = [int(n) for n in which]
         if "attempts" in self.case.memo:
@@ -120,17 +122,17 @@ class Table:
         every = np.concatenate((self.row[which], self._ending, *mine))
         return Log(self.case, distinct(every))
 
-    def following(self) -> tuple[Indices, Ints]:
+    def following(self) -> tuple[RowIndices, Ints]:
         """Rows of FOLLOWS in order of attempt and time, and the number of the attempt of each."""
         if "by_attempt" not in self.case.memo:
             rows = rows_of(self.case, *FOLLOWS)
             # (number, row) as one integer: to sort the values is faster than their places.
             packed = np.sort(attempt_numbers(self.case)[1][rows] << 32 | rows)
             self.case.memo["by_attempt"] = packed & LOW_32, packed >> 32
-        ordered: tuple[Indices, Ints] = self.case.memo["by_attempt"]
+        ordered: tuple[RowIndices, Ints] = self.case.memo["by_attempt"]
         return ordered
 
-    def places(self, some: Indices, entries: Indices) -> Ints:
+    def places(self, some: EntryIndices, entries: EntryIndices) -> Ints:
         """For each of some entries its place among `entries`, -1 if it is not one of them."""
         if "places" not in self.case.memo:
             self.case.memo["places"] = np.empty(len(self), np.int64)
@@ -139,18 +141,18 @@ class Table:
         place[entries] = np.arange(len(entries))
         return place[some]
 
-    def by_lock(self) -> Mapping[int, Indices]:
+    def by_lock(self) -> Mapping[int, EntryIndices]:
         """Entries per lock (index into history.strings), each in order of call.
 
         Of a hierarchy: per ancestor chain, under its last lock; an entry may be on several.
         """
         return self._grouped("by line", lines)
 
-    def by_family(self) -> Mapping[int, Indices]:
+    def by_family(self) -> Mapping[int, EntryIndices]:
         """Entries per lock; those of one hierarchy together, under one of its locks."""
         return self._grouped("by family", families)
 
-    def beside(self, key: int) -> Indices:
+    def beside(self, key: int) -> EntryIndices:
         """The entries of all locks that exclude this one, itself included, in order of call."""
         known = paths(self.case)
         if key not in known:
@@ -171,7 +173,7 @@ class Table:
             return False
         return int((self.token[beside] == a.token).sum()) == 1
 
-    def _grouped(self, name: str, kind: Grouping) -> Mapping[int, Indices]:
+    def _grouped(self, name: str, kind: Grouping) -> Mapping[int, EntryIndices]:
         by_key = self._by_key()
         if not paths(self.case):
             return by_key
@@ -181,10 +183,10 @@ class Table:
                 key: np.sort(np.concatenate([by_key[k] for k in keys]))
                 for key, keys in groups.items()
             }
-        entries_of: dict[int, Indices] = self.case.memo[name]
+        entries_of: dict[int, EntryIndices] = self.case.memo[name]
         return entries_of
 
-    def _by_key(self) -> Mapping[int, Indices]:
+    def _by_key(self) -> Mapping[int, EntryIndices]:
         if "entries" not in self.case.memo:
             # Keys 7 3 7: order 1 0 2, in which key 3 begins at 0 and key 7 at 1. The parts [1] and
             # [0, 2] are listed by their first entry: 7, 3.
@@ -193,10 +195,10 @@ class Table:
             parts = np.split(order, first[1:]) if len(keys) else []
             asked = sorted(zip(keys.tolist(), parts, strict=True), key=lambda one: int(one[1][0]))
             self.case.memo["entries"] = dict(asked)
-        entries_of: dict[int, Indices] = self.case.memo["entries"]
+        entries_of: dict[int, EntryIndices] = self.case.memo["entries"]
         return entries_of
 
-    def of_rows(self, rows: Indices) -> Ints:
+    def of_rows(self, rows: RowIndices) -> Ints:
         """The entry of the attempt of each of these rows, -1 if the history has none."""
         if "entry_of_row" not in self.case.memo:
             count, number = attempt_numbers(self.case)

@@ -17,11 +17,20 @@ RARE = ("tx", "rx", "err", "late", "spent", "writer", "row")
 """Columns that are read once or twice: kept as int64 they would be a sixth of all memory."""
 Ints = npt.NDArray[np.int64]
 Indices = npt.NDArray[np.intp]
+RowIndices = Indices
+"""Rows of the merged history: `column(case, name)[rows]`. Of a history of 9 rows, 0 to 8."""
+EntryIndices = Indices
+"""Entries of the table of attempts, one per acquire: `table(case).token[entries]`. An entry is no
+row: `table(case).row[entries]` are the rows of its acquires. A lock is neither: it is an index
+into `history.strings`, called `key`."""
+Places = Indices
+"""Places in another array of rows or entries: `rows[places]`."""
 Bools = npt.NDArray[np.bool_]
 
 
 def column(case: Case, name: str) -> Ints:
-    """One column of the history as a contiguous array of int64, int8 of SMALL; kept unless RARE.
+    """One column of the history as a contiguous array of shape (number of rows,), of int64, int8
+    for SMALL; kept unless RARE.
 
     Not to be changed: it may be the column of the history itself.
     """
@@ -58,20 +67,20 @@ def attempt_numbers(case: Case) -> tuple[int, Ints]:
 
 
 FEW_KINDS = 4
-NO_ROWS: Indices = np.empty(0, np.intp)
+NO_ROWS: RowIndices = np.empty(0, np.intp)
 
 
-def rows_of(case: Case, *ops: Op) -> Indices:
-    """Indices of the rows of these kinds, in order. Not to be changed: those of few kinds, which
+def rows_of(case: Case, *ops: Op) -> RowIndices:
+    """The rows of these kinds, in order. Not to be changed: those of few kinds, which
     several checkers ask for, are kept with the case."""
-    known: dict[tuple[Op, ...], Indices] = case.memo.setdefault("rows_of", {})
+    known: dict[tuple[Op, ...], RowIndices] = case.memo.setdefault("rows_of", {})
     if ops in known:
         return known[ops]
     if "kinds of row" not in case.memo:
         counts = np.bincount(column(case, "f"))
         case.memo["kinds of row"] = frozenset(np.flatnonzero(counts).tolist())
     there = case.memo["kinds of row"].intersection(ops)
-    rows: Indices = np.flatnonzero(among(column(case, "f"), there)) if there else NO_ROWS
+    rows: RowIndices = np.flatnonzero(among(column(case, "f"), there)) if there else NO_ROWS
     rows.flags.writeable = False
     if len(ops) <= FEW_KINDS:
         known[ops] = rows

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.checkers.holds.history_index import UNKNOWN, Indices, rows_of
+from holdfast.checkers.holds.history_index import UNKNOWN, RowIndices, rows_of
 from holdfast.checkers.holds.leases import INF
 from holdfast.checkers.holds.statements import answers, believed
 from holdfast.harness.core.case import Case
@@ -33,7 +33,7 @@ class Log:
     kills      when clients of one node were killed, ns, in order
     """
 
-    def __init__(self, case: Case, about: Indices | None = None) -> None:
+    def __init__(self, case: Case, about: RowIndices | None = None) -> None:
         rows = case.history.rows if about is None else case.history.rows[about]
         self.case = case
         self.promises = case.promises

@@ -12,7 +12,7 @@ import numpy as np
 
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import INF, Attempt
-from holdfast.checkers.holds.history_index import Bools, Indices, Ints
+from holdfast.checkers.holds.history_index import Bools, EntryIndices, Ints
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import NO_TOKEN, Mode
 
@@ -57,7 +57,7 @@ def proof_reaches(case: Case) -> Ints:
     return np.asarray(np.maximum(attempts.inv, attempts.proof))
 
 
-def granted(case: Case) -> Mapping[int, Indices]:
+def granted(case: Case) -> Mapping[int, EntryIndices]:
     """Per lock the entries of the table that were certainly granted, by the time this was known."""
     if "granted" not in case.memo:
         known = table(case).known
@@ -65,11 +65,11 @@ def granted(case: Case) -> Mapping[int, Indices]:
             key: _sorted_by(known, entries[known[entries] < INF])
             for key, entries in table(case).by_lock().items()
         }
-    entries_of: dict[int, Indices] = case.memo["granted"]
+    entries_of: dict[int, EntryIndices] = case.memo["granted"]
     return entries_of
 
 
-def _sorted_by(column: Ints, entries: Indices) -> Indices:
+def _sorted_by(column: Ints, entries: EntryIndices) -> EntryIndices:
     return np.take(entries, np.argsort(column[entries], kind="stable"))
 
 
@@ -109,13 +109,13 @@ class Leaders:
         return None if best < 0 else self._found[best]
 
 
-def by_token(case: Case, entries: Indices) -> Indices:
+def by_token(case: Case, entries: EntryIndices) -> EntryIndices:
     """The entries with a token, sorted by it."""
     token = table(case).token
     return _sorted_by(token, entries[token[entries] != NO_TOKEN])
 
 
-def knots(case: Case, ordered: Indices, far: Ints) -> Iterator[list[Attempt]]:
+def knots(case: Case, ordered: EntryIndices, far: Ints) -> Iterator[list[Attempt]]:
     """Splits entries into groups in which a hold lasts beyond the time another was known.
 
     All pairs of `meetings` lie within a group; no hold reaches from one group to a later one.

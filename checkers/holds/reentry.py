@@ -13,7 +13,7 @@ import numpy as np
 
 from holdfast.checkers.holds.attempt_table import Table, table
 from holdfast.checkers.holds.derive import INF, Attempt
-from holdfast.checkers.holds.history_index import UNKNOWN, Bools, Indices, Ints
+from holdfast.checkers.holds.history_index import UNKNOWN, Bools, EntryIndices, Ints, Places
 from holdfast.checkers.holds.owners import sharing
 from holdfast.checkers.holds.statements import believed
 from holdfast.harness.core.case import Case
@@ -39,7 +39,7 @@ def reported_over_ns(case: Case, a: Attempt) -> int:
     return ended_ns
 
 
-def anew(case: Case, which: Indices) -> Bools:
+def anew(case: Case, which: EntryIndices) -> Bools:
     """Which of some ok grants certainly began a new hold: all that their client may have held
     before, with the same token or, if it may be let in again, one that is not known, had been
     reported as over.
@@ -58,7 +58,7 @@ def anew(case: Case, which: Indices) -> Bools:
     return fresh
 
 
-def _anew(case: Case, line: Indices, which: Indices) -> Bools:
+def _anew(case: Case, line: EntryIndices, which: EntryIndices) -> Bools:
     """The same of one lock. line: the entries of all locks that exclude it, `which` among them."""
     every = table(case)
     new = np.ones(len(which), bool)
@@ -86,12 +86,12 @@ Earlier = dict[tuple[int, int], list[tuple[int, int, int]]]
 """(client, token) -> (call, entry, time by which it was over) of each"""
 
 
-def _distinct(every: Table, entries: Indices) -> list[int]:
+def _distinct(every: Table, entries: EntryIndices) -> list[int]:
     return sorted(set(every.process[entries].tolist()))
 
 
 def _earlier(
-    case: Case, entries: Indices, tokens: Sequence[int], names: Container[tuple[int, int]]
+    case: Case, entries: EntryIndices, tokens: Sequence[int], names: Container[tuple[int, int]]
 ) -> Earlier:
     earlier: Earlier = {}
     process = table(case).process[entries].tolist()
@@ -106,7 +106,7 @@ def _earlier(
     return earlier
 
 
-def _by_owner(process: Ints, token: Ints) -> dict[tuple[int, int], Indices]:
+def _by_owner(process: Ints, token: Ints) -> dict[tuple[int, int], Places]:
     """Places of the grants of each client with one token, of those that have one twice."""
     order = np.lexsort((token, process))
     client, carried = process[order], token[order]
@@ -122,7 +122,7 @@ def _by_owner(process: Ints, token: Ints) -> dict[tuple[int, int], Indices]:
     }
 
 
-def _alone(others: list[tuple[int, int, int]], every: Table, mine: Indices) -> Bools:
+def _alone(others: list[tuple[int, int, int]], every: Table, mine: EntryIndices) -> Bools:
     """Whether no other of these (call, entry, time by which it was over) may be held when each was
     granted: each that was called by its return was over before its call."""
     if not others:

@@ -8,7 +8,7 @@ import numpy as np
 
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import Attempt
-from holdfast.checkers.holds.history_index import Bools, Indices, Ints
+from holdfast.checkers.holds.history_index import Bools, EntryIndices, Ints
 from holdfast.checkers.holds.leases import INF
 from holdfast.checkers.holds.overlaps import granted, slack
 from holdfast.checkers.holds.token_order import ordered
@@ -143,7 +143,7 @@ class Succession:
             self._columns[name, mode] = Tops(values, self._table.owner[entries])
         return self._columns[name, mode]
 
-    def overtaken(self, entries: Indices, before_ns: Ints) -> Bools:
+    def overtaken(self, entries: EntryIndices, before_ns: Ints) -> Bools:
         """Which entries of the table may have successors known before their times."""
         may = np.zeros(len(entries), bool)
         if not len(self._entries):
@@ -156,7 +156,7 @@ class Succession:
         may[some] = self._overtaken(entries[some], before_ns[some])
         return may
 
-    def _overtaken(self, entries: Indices, before_ns: Ints) -> Bools:
+    def _overtaken(self, entries: EntryIndices, before_ns: Ints) -> Bools:
         at = np.searchsorted(self._known, before_ns - self._slack_ns) - 1
         overtaken = self._latest_inv[at] > self._table.known[entries] + self._slack_ns
         token = self._table.token[entries]

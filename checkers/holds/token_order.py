@@ -15,7 +15,7 @@ import numpy as np
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import INF, Attempt, conflict, ordered_tokens
 from holdfast.checkers.holds.hierarchy import on_line, paths
-from holdfast.checkers.holds.history_index import Indices
+from holdfast.checkers.holds.history_index import EntryIndices
 from holdfast.checkers.holds.overlaps import (
     Leaders,
     by_token,
@@ -218,7 +218,9 @@ def repeated(case: Case) -> Iterator[tuple[int, Attempt, Attempt, bool]]:
         yield from _again(case, key, ordered)
 
 
-def _again(case: Case, key: int, ordered: Indices) -> Iterator[tuple[int, Attempt, Attempt, bool]]:
+def _again(
+    case: Case, key: int, ordered: EntryIndices
+) -> Iterator[tuple[int, Attempt, Attempt, bool]]:
     """Of `repeated` those of one owner: its second grant with a token was no re-entry, because all
     that it may have held before had been reported as over."""
     attempts = table(case)
@@ -247,17 +249,17 @@ def inversions(case: Case) -> Mapping[int, Sequence[tuple[Attempt, Attempt]]]:
     return inverted
 
 
-def granted_by_token(case: Case) -> Mapping[int, Indices]:
+def granted_by_token(case: Case) -> Mapping[int, EntryIndices]:
     """Per lock the entries of `granted` with a token, sorted by it; memoised."""
     if "granted by token" not in case.memo:
         case.memo["granted by token"] = {
             key: by_token(case, entries) for key, entries in granted(case).items()
         }
-    entries_of: dict[int, Indices] = case.memo["granted by token"]
+    entries_of: dict[int, EntryIndices] = case.memo["granted by token"]
     return entries_of
 
 
-def _inverted(case: Case, ordered: Indices) -> list[tuple[Attempt, Attempt]]:
+def _inverted(case: Case, ordered: EntryIndices) -> list[tuple[Attempt, Attempt]]:
     """The pairs of `inversions` of one lock: a running minimum of `known` over falling tokens."""
     attempts = table(case)
     down = ordered[::-1]

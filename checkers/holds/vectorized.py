@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from holdfast.checkers.holds.derive import ENDS
-from holdfast.checkers.holds.history_index import Bools, Indices, Ints, column, rows_of
+from holdfast.checkers.holds.history_index import Bools, Ints, RowIndices, column, rows_of
 from holdfast.checkers.holds.leases import INF, MILLION
 from holdfast.checkers.holds.statements import answers
 from holdfast.harness.core.operations import NO_TOKEN, Op, Status
@@ -114,7 +114,7 @@ class _Follow:
         return np.asarray(places[np.argsort(self.entry[places], kind="stable")])
 
 
-def _known_rows(table: Table, op: Op) -> tuple[Indices, Ints]:
+def _known_rows(table: Table, op: Op) -> tuple[RowIndices, Ints]:
     """Rows of one kind whose attempts have an entry in the table, and these entries."""
     rows = rows_of(table.case, op)
     entry = table.of_rows(rows)

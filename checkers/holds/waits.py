@@ -16,7 +16,7 @@ import numpy as np
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import INF, Attempt, ordered_tokens
 from holdfast.checkers.holds.hierarchy import paths
-from holdfast.checkers.holds.history_index import Indices, Ints, column, rows_of
+from holdfast.checkers.holds.history_index import EntryIndices, Ints, column, rows_of
 from holdfast.checkers.holds.overlaps import granted, slack
 from holdfast.checkers.holds.reentry import anew
 from holdfast.checkers.holds.token_order import ordered
@@ -75,7 +75,7 @@ def _together(found: Iterable[Passed]) -> tuple[Passed, ...]:
     return tuple(every.values())
 
 
-def _of_locks(case: Case) -> Iterator[tuple[Indices, list[Passed]]]:
+def _of_locks(case: Case) -> Iterator[tuple[EntryIndices, list[Passed]]]:
     """Per lock whose tokens and grants agree: (judged waits, overtaken ones)."""
     every, since = table(case), first_told(case)
     for key, entries in granted(case).items():
@@ -89,7 +89,9 @@ def _of_locks(case: Case) -> Iterator[tuple[Indices, list[Passed]]]:
         yield waited, list(_overtaken(case, waited, _first_entries(case, known), since))
 
 
-def _overtaken(case: Case, waited: Indices, later: Indices, since: Ints) -> Iterator[Passed]:
+def _overtaken(
+    case: Case, waited: EntryIndices, later: EntryIndices, since: Ints
+) -> Iterator[Passed]:
     """The waits that were overtaken by some of `later`, which is in order of call.
 
     The attempts called during a wait are scanned only if their smallest token is smaller.
@@ -131,7 +133,7 @@ def first_told(case: Case) -> Ints:
     return first_ns
 
 
-def _first_entries(case: Case, known: Indices) -> Indices:
+def _first_entries(case: Case, known: EntryIndices) -> EntryIndices:
     """In order of call, without those that may be reentries: such an owner would wait for
     itself."""
     asked = known[np.argsort(table(case).inv[known], kind="stable")]

@@ -148,7 +148,9 @@ class _Search:
         """The completions in order, each with what is pending then.
 
         Bits of operations that end are reused after their end; they come below those of operations
-        of unknown outcome, which stay.
+        of unknown outcome, which stay. Writes a [0, 9], b [2, 4] and c of unknown outcome from 1
+        on: the edges are a( c( b( b) a), so the first step is b's, with a and b pending and c
+        known, the second a's. Bits 0 and 1 are a's and b's, c's is 2.
         """
         known: dict[Hashable, int] = {}
         named = []

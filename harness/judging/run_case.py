@@ -104,7 +104,11 @@ def _problems(marks: Mapping[str, Mark]) -> list[str]:
 
 
 def _windows(rows: Iterable[FaultRow], end_ns: int, traits: Mapping[str, Traits]) -> list[Window]:
-    """The observed faults of a run, in order of their beginning."""
+    """The observed faults of a run, in order of their beginning.
+
+    A fault has up to three rows, which others may lie between: injected f1, injected f2, healed f1
+    are the steps of f1 (injected, healed) and of f2 (injected).
+    """
     steps: dict[str, dict[str, FaultRow]] = {}
     for row in rows:
         steps.setdefault(row.id, {})[row.event] = row
@@ -132,6 +136,11 @@ def _why(window: Window, windows: Sequence[Window]) -> str:
 def _window(
     ident: str, events: Mapping[str, FaultRow], end_ns: int, traits: Mapping[str, Traits]
 ) -> Window | None:
+    """The span in which a fault was certainly in effect; None if the agent was asked for nothing.
+
+    A fault that was skipped or failed has an empty one, [from, from]. One that the run ended in
+    lasts up to the end of the run and does not count as effective: only a heal brings the evidence.
+    """
     missed = events.get("skipped") or events.get("failed")
     injected, healed = events.get("injected"), events.get("healed")
     row = injected or missed
