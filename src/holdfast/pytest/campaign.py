@@ -51,6 +51,8 @@ MOST_LINES = 18
 """Lines of the text of a failure: with pytest's own around it 25."""
 LAST_LINES = 4
 """Those after the problems."""
+NOT_EXERCISED = "not-exercised"
+"""Kind of the problem that no run exercised a promise."""
 CAUSES = 2
 """Causes of one run that the text of a failure has."""
 
@@ -179,7 +181,7 @@ class LockCampaign:
 def _text(troubles: Sequence[Trouble], results: Sequence[Result], folder: Path) -> str:
     """Text of the failure: the outcome, each cause once with the run that shows it, and the other
     problems as far as there is room; then the command that repeats it."""
-    against = [one for one in troubles if one.code != gate.PASSED]
+    against = _one_reason([one for one in troubles if one.code != gate.PASSED])
     lines, causes = [headline(troubles, results)], set[tuple[str, ...]]()
     runs, more = set[str](), 0
     for trouble in against:
@@ -202,6 +204,24 @@ def _text(troubles: Sequence[Trouble], results: Sequence[Result], folder: Path) 
     if more:
         lines += ["", f"{more} more with these causes, or further problems: see the campaign"]
     return "\n".join([*lines, "", f"campaign: {folder / 'index.html'}"])
+
+
+def _one_reason(troubles: Sequence[Trouble]) -> list[Trouble]:
+    """The problems with what was not exercised of one lock as one: with its properties, the first
+    reason and the number of others, as one command exercises them all."""
+    groups: dict[tuple[object, ...], list[Trouble]] = {}
+    for n, one in enumerate(troubles):
+        open_ = one.kind == NOT_EXERCISED
+        groups.setdefault((one.cell,) if open_ else (n,), []).append(one)
+    joint = []
+    for first, *others in groups.values():
+        more = len({one.sentence for one in others} - {first.sentence})
+        names = ", ".join(one.property for one in (first, *others))
+        reasons = f"; {more} more reason{'s' if more > 1 else ''}: see the campaign" if more else ""
+        command = next((one.exercise for one in (first, *others) if one.exercise), "")
+        text = f"{first.sentence}{reasons}"
+        joint.append(replace(first, property=names, sentence=text, exercise=command))
+    return joint
 
 
 def _problem(trouble: Trouble, run: str) -> tuple[list[str], set[tuple[str, ...]]]:
