@@ -27,9 +27,7 @@ LED = ":target=leader --time 20s"
 KILLED = "--nemesis kill --time 20s"
 PLANS: Mapping[str, str] = {
     "mutual-exclusion/forgotten-grant/crash": f"{KILLED} --lease 2s",
-    "mutual-exclusion/new-leader-grants/crash": (
-        "--nemesis kill:target=leader --time 20s --lease 2s --set lazy_pct=50"
-    ),
+    "mutual-exclusion/new-leader-grants/crash": f"--nemesis kill:target=leader {LEASED}",
     "mutual-exclusion/too-few-votes/crash": (
         "--nemesis kill:target=minority --time 20s --lease 2s --set lazy_pct=50"
     ),
