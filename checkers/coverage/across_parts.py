@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from holdfast.checkers.coverage.by_opportunity import STROKE
 from holdfast.checkers.coverage.requirements import Exercise, conclude
 from holdfast.checkers.facts.verdicts_by_fault import Met
 from holdfast.checkers.holds.contradictions import asked_and_contradicted
@@ -83,12 +84,15 @@ class Merged:
     """What all parts so far exercised of a property.
 
     needs, kinds   the needs of the property, and the conditions of each kind of fault
+    plain          per kind the conditions of parts that staged no row of its opportunities: they
+                   do not count if another part did (`by_opportunity`)
     doubts         what speaks against HOLDS in any part; either: as "one of two"
     """
 
     prop: str
     needs: _Covered = field(default_factory=_Covered)
     kinds: dict[str, _Covered] = field(default_factory=dict)
+    plain: dict[str, set[str]] = field(default_factory=dict)
     doubts: dict[str, None] = field(default_factory=dict)
     either: dict[str, None] = field(default_factory=dict)
     aside: str = ""
@@ -121,6 +125,8 @@ class Merged:
             later = set[str]() if soon is None else _conditions(soon.kinds[kind])
             unmet = {what: (why,) for what, why in one.unmet.items()}
             self.kinds[kind].add(unmet, _conditions(one) - not_yet, later - not_yet)
+            plain = self.plain.setdefault(kind, set())
+            plain |= set() if STROKE in one.conditions else set(one.conditions)
         self.doubts.update(dict.fromkeys(met.doubts))
         self.either.update(dict.fromkeys(met.either))
         self.aside = met.aside or self.aside
@@ -138,7 +144,7 @@ class Merged:
         whole = Exercise(
             counts=self.needs.counts,
             missing=tuple(dict.fromkeys(lacks)),
-            kinds={kind: _met(covered) for kind, covered in self.kinds.items()},
+            kinds={kind: _met(one, self.plain.get(kind, ())) for kind, one in self.kinds.items()},
             doubts=tuple(dict.fromkeys(filter(None, (doubt, *self.doubts)))),
             either=tuple(self.either),
             aside=self.aside,
@@ -165,8 +171,10 @@ def _lacks(met: Exercise) -> Lacks:
     return {**met.needs, "": tuple(reason for reason in met.missing if reason not in shared)}
 
 
-def _met(covered: _Covered) -> Met:
-    unmet = {what: "; ".join(why) for what, why in covered.unmet().items()}
+def _met(covered: _Covered, plain: Collection[str]) -> Met:
+    dropped = plain if STROKE in covered.met else ()
+    lacks = {what: why for what, why in covered.unmet().items() if what not in dropped}
+    unmet = {what: "; ".join(why) for what, why in lacks.items()}
     return Met(counts=covered.counts, unmet=unmet)
 
 

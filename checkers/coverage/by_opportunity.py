@@ -23,6 +23,8 @@ LIVENESS = frozenset(
     {"deadlock-freedom", "orphan-freedom", "starvation-freedom", "no-multi-lock-deadlock"}
 )
 """Properties that a missing grant violates: a grant is no condition for judging them."""
+STROKE = "stroke"
+"""The condition that a run staged a row of its own: it replaces those that every kind has."""
 GRANTS = ("grant", "after")
 """Conditions that ask for a grant during a fault, or after it."""
 
@@ -75,11 +77,11 @@ def _seen(met: Met, seen: Mapping[str, Seen], own: Mapping[str, Seen]) -> Met:
     staged = {name: one for name, one in seen.items() if one.staged}
     unmet = {name: one.nearest for name, one in staged.items() if not one.count}
     if not any(one.staged for one in own.values()):
-        unmet["stroke"] = "; ".join(one.nearest for one in own.values())
+        unmet[STROKE] = "; ".join(one.nearest for one in own.values())
     return replace(
         met,
         unmet=unmet,
         vacuous=frozenset(seen) - set(staged),
-        conditions=("stroke", *seen),
+        conditions=(STROKE, *seen),
         seen=seen,
     )
