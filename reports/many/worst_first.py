@@ -56,7 +56,9 @@ class Failure:
         named = listed(prop.replace("-", " ") for prop in kept)
         if not self.promised:
             return f"not the lock's: {self.system} never promised {named}."
-        broken = [prop for prop in kept if self.first.properties[prop].promised]
+        # What followed from it is not the same in every run.
+        rows = [run.properties for run in self.runs]
+        broken = [p for p in kept if any(p in row and row[p].promised for row in rows)]
         named = listed(prop.replace("-", " ") for prop in broken)
         return f"the lock's: {self.system} broke its promise of {named}."
 

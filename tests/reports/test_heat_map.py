@@ -77,6 +77,19 @@ def test_each_failure_says_whose_promise_it_was() -> None:
     assert texts["no-stale-write"] == "not the lock's: redis never promised no stale write."
 
 
+def test_what_followed_from_a_failure_in_one_of_its_runs_is_blamed_too() -> None:
+    """The first run of a cause broke one promise, a later one another besides."""
+    more = several("pause", mutual_exclusion="x", ownership="x")
+    runs = [several("pause", mutual_exclusion="x"), more]
+    caused = [
+        replace(run, properties={p: replace(one, cause="c2 was paused") for p, one in rows.items()})
+        for run in runs
+        for rows in [run.properties]
+    ]
+    (one,) = worst_first.failures(caused)
+    assert one.blame == "the lock's: redis broke its promise of mutual exclusion and ownership."
+
+
 def test_the_worst_systems_come_first_and_only_a_violation_leads_to_a_report() -> None:
     view = mapped(
         [
