@@ -47,6 +47,10 @@ def run_ended(folder: Path, how: str, after_s: float) -> tuple[Path, str]:
         if how == "^C":
             process.send_signal(signal.SIGINT)
         else:
+            if how == "everybody":
+                # As a control group is killed: nobody is started between the list and its end.
+                process.send_signal(signal.SIGSTOP)
+                os.kill(note["pid"], signal.SIGSTOP)
             marked = aborted.processes_of(run_dir)
             if how == "everybody":
                 process.kill()

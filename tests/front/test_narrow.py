@@ -38,7 +38,7 @@ PLAIN = [
     ["verify", ".holdfast/runs/latest"],
 ]
 """Commands that print rows or sentences, the same at every call."""
-TABLES = [["check", ".holdfast/runs/latest"], ["matrix", "cells"]]
+TABLES = [["check", "-v", ".holdfast/runs/latest"], ["matrix", "cells"]]
 """Commands that print tables with a head."""
 VARYING = [
     ["sim", "--seeds", "3", "--first-seed", "4"],

@@ -55,7 +55,7 @@ def test_a_server_in_an_image_of_its_own_holds_under_pauses_and_clock_steps(
     assert ran.code == 0, ran.said
     assert kept(ran.said, "image.toml"), ran.said
     flat = " ".join(ran.said.split())
-    effective = " ".join(re.findall(r"effective faults? \(([^)]*)\)", flat))
+    effective = " ".join(re.findall(r"grants, [^;.]*faults?[^;.]*", flat))
     assert all(kind in effective for kind in ("pause", "clock")), ran.said
 
 
@@ -72,4 +72,7 @@ def test_every_command_of_the_tutorial_does_what_it_says(tmp_path: Path) -> None
     ran = author.run("\n".join(script))
     assert ran.code == 0, ran.said
     assert said[0] in ran.said
-    assert kept(ran.said, "mylock.toml") and "2 effective faults (pause)" in ran.said
+    assert kept(ran.said, "mylock.toml"), ran.said
+    # The second way where the first makes the text too long.
+    tried = r"2 effective faults \(pause\)|2 pause faults"
+    assert re.search(tried, " ".join(ran.said.split())), ran.said
