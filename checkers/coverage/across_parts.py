@@ -10,9 +10,8 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from holdfast.checkers.coverage.by_opportunity import STROKE
 from holdfast.checkers.coverage.requirements import Exercise, conclude
-from holdfast.checkers.facts.verdicts_by_fault import Met
+from holdfast.checkers.facts.verdicts_by_fault import STROKE, Met
 from holdfast.checkers.holds.contradictions import asked_and_contradicted
 from holdfast.harness.core.case import AcrossParts, Case
 from holdfast.harness.core.verdict import Finding, PropertyVerdict

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from holdfast.checkers.coverage.plan_changes import outlived
 from holdfast.checkers.facts.fault_windows import held_at_bite, servers_struck
-from holdfast.checkers.facts.verdicts_by_fault import Met
+from holdfast.checkers.facts.verdicts_by_fault import STROKE, Met
 from holdfast.checkers.opportunities.fault_classes import FaultClass, fault_class
 from holdfast.checkers.opportunities.row import OpportunityRow
 from holdfast.checkers.opportunities.table import rows_for
@@ -23,8 +23,6 @@ LIVENESS = frozenset(
     {"deadlock-freedom", "orphan-freedom", "starvation-freedom", "no-multi-lock-deadlock"}
 )
 """Properties that a missing grant violates: a grant is no condition for judging them."""
-STROKE = "stroke"
-"""The condition that a run staged a row of its own: it replaces those that every kind has."""
 GRANTS = ("grant", "after")
 """Conditions that ask for a grant during a fault, or after it."""
 

@@ -16,6 +16,10 @@ from holdfast.checkers.holds.history_index import Bools, Ints, column
 from holdfast.harness.core.case import Case, Window
 from holdfast.harness.core.verdict import CALM, Finding, PlanChange, Seen, Under, Verdict
 
+STROKE = "stroke"
+"""The condition that a run staged an opportunity of its own: it replaces those that every kind of
+fault has."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Met:
