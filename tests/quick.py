@@ -24,6 +24,10 @@ from tests.kept_times import Times, kept
 
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("harness", "workloads", "nemesis", "checkers", "clusters", "reports", "src/holdfast")
+NAMES = ROOT / "harness/core/verdict.py"
+"""Declares the properties by their names and loads no checker."""
+TABLES = ROOT / "src/holdfast/catalogue/__init__.py"
+"""Makes the modules of checkers from those names."""
 BUDGET = 30.0
 """Seconds of tests: two processes take half of it, and as long to begin and to collect."""
 UNKNOWN = 1.0
@@ -71,8 +75,10 @@ def needs(path: Path) -> Iterator[str]:
         for name in re.findall(r"\w+", re.sub(r"#.*| as \w+", "", names)):
             whole = f"{module}.{name}"
             yield whole if whole in files() else module
-    for name in QUOTED.findall(text):
+    for name in QUOTED.findall(text) if path != NAMES else ():
         yield entries().get(name, f"holdfast.{name}")
+    if path == TABLES:
+        yield from (entry.partition(":")[0] for entry in catalogue.CHECKERS.values())
     if path.name.startswith("test_"):
         rooms = path.relative_to(ROOT).parents
         yield from (module_of(ROOT / room / "conftest.py") for room in rooms if room.name)
