@@ -58,6 +58,7 @@ class SecondGrant:
     """Two grants of a lock, and what happened between them.
 
     until_ns   when the second one was certainly made
+    over_ns    the first one was over by then: of a late owner, at a notice or a grant to a third one
     since_ns   until then the first one was in force, as far as the service's answers show
     """
 
@@ -68,6 +69,7 @@ class SecondGrant:
         self.granted_ns = min(older.t_ret_ns or older.t_inv_ns, until_ns)
         self.modes = {int(case.history.rows["mode"][one.row]) for one in (older, newer)}
         self.rows = list(self._rows())
+        self.over_ns = min([until_ns, *self._ended()])
         self.since_ns = max([self.granted_ns, *self._refused()])
 
     def _rows(self) -> Iterator[Row]:
@@ -82,12 +84,22 @@ class SecondGrant:
             kind, status = Op(row.pop("f")), Status(row.pop("status"))
             yield Row(index=int(index), f=kind, status=status, end_ns=back_ns, **row)
 
+    def _ended(self) -> Iterator[int]:
+        """When it was known that the hold of a late owner was over, after its grant."""
+        late = self.shown.kind in OUTDATED and not self.shared
+        for row in self.rows if late else ():
+            granted = row.f in (Op.ACQUIRE, Op.TRY) and row.status is Status.OK
+            of_owner = row.attempt == self.older.attempt
+            over = row.f is Op.LOST if of_owner else granted and row.mode == Mode.EXCLUSIVE
+            if over and row.end_ns > self.granted_ns:
+                yield row.end_ns
+
     def _refused(self) -> Iterator[int]:
-        """When requests were answered that the lock is held, between the two grants."""
+        """When requests were answered that the first one holds the lock."""
         for row in () if self.shared else self.rows:
             refused = row.f is Op.TRY and row.status is Status.FAIL
             of_other = row.attempt != self.older.attempt and (refused or row.f is Op.WAITING)
-            if of_other and self.granted_ns < row.t_inv < self.until_ns:
+            if of_other and self.granted_ns < row.t_inv < self.over_ns:
                 yield row.t_inv
 
     @property
@@ -147,11 +159,11 @@ class SecondGrant:
         return f"{(t_ns - self.case.start_ns) / SECOND:.3f} s"
 
     def of(self, *kinds: Op) -> list[Row]:
-        """The rows of these kinds that may have taken effect between the two grants."""
+        """The rows of these kinds that may have taken effect while the first one was in force."""
         return [
             row
             for row in self.rows
-            if row.f in kinds and row.t_inv <= self.until_ns and row.end_ns >= self.since_ns
+            if row.f in kinds and row.t_inv <= self.over_ns and row.end_ns >= self.since_ns
         ]
 
     def faults(self, nodes: set[str], since_ns: int) -> list[Window]:

@@ -33,10 +33,11 @@ def kept(text: str, system: str) -> bool:
     """Whether a run kept all promises. An owner that wakes up late may write before a newer one
     does, which no token stops and nobody promised: that alone may stand beside it."""
     flat = " ".join(text.split())
-    limits = re.findall(r"^LIMIT  (.*)$", text, re.M)
-    if not limits:
-        return f"HOLDS: {system} kept the" in flat
-    return limits == ["Expired-owner write"] and f"{system} kept its promises" in flat
+    if f"HOLDS: {system} kept the" in flat:
+        return True
+    limits = re.findall(r"to fail: --require ([a-z,-]+)", flat)
+    late = f"LIMIT: a late write was accepted. {system} kept its promises" in flat
+    return late and limits == ["no-expired-write"]
 
 
 @pytest.mark.docker
