@@ -1,8 +1,9 @@
-"""Reads histories of one event per line, JSON or EDN, to columns: a block of lines at a time.
+"""Reads histories of one event per line to columns, a block of lines at a time: JSON, EDN, logs.
 
-An EDN map of plain values is rewritten as a JSON object, so that both are decoded alike:
+An EDN map of plain values, or a line of porcupine's logs, is rewritten as a JSON object, so that
+all are decoded alike:
 
-    {:process 0, :type :ok, :f :cas, :value [1 nil]}
+    {:process 0, :type :ok, :f :cas, :value [1 nil]}      INFO jepsen.util - 0  :ok  :cas  [1 2]
     {"process": 0, "type": ":ok", "f": ":cas", "value": [1,null]}
 
 Lines that are not as simple (an escape, a number of unusual form, an error in it) are decoded by
@@ -81,6 +82,40 @@ def json_lines(file: BinaryIO, one_by_one: OneByOne) -> OpColumns:
 def edn_lines(file: BinaryIO, one_by_one: OneByOne) -> OpColumns:
     """The operations of a file with an EDN map per line, also in one vector. Odd or Malformed."""
     return _read(_unwrapped(_blocks(file)), one_by_one, _Rewriting())
+
+
+def log_lines(file: BinaryIO) -> OpColumns:
+    """The operations of one of porcupine's logs. Odd or Malformed."""
+    return _read(map(_log_as_json, _blocks(file)), _nothing_odd, lambda raw: (raw, None))
+
+
+def _nothing_odd(raw: BinaryIO) -> Iterator[tuple[int, Event | None]]:
+    raise Odd("a line of a log that is not as others")
+
+
+_NUMBER = rb"-?(?:0|[1-9][0-9]{0,17})"
+_LOG_LINE = re.compile(
+    rb"^INFO[ \t]+[^\s\"]+[ \t]+-[ \t]+(0|[1-9][0-9]{0,17})[ \t]+(:[a-z]+)[ \t]+(:[a-z]+)[ \t]+"
+    rb"(nil|%b|\[%b %b\]|:[a-z-]+)$" % (_NUMBER, _NUMBER, _NUMBER),
+    re.MULTILINE,
+)
+_LOGGED_WORD = re.compile(rb'"value": (:[a-z-]+)}$', re.MULTILINE)
+_LOGGED_PAIR = re.compile(rb"\[(%b) (%b)\]}$" % (_NUMBER, _NUMBER), re.MULTILINE)
+_FAILED = b'"type": ":fail", "f": ":cas", "value": '
+_NOT_EQUAL = re.compile(rb'"type": ":fail", "f": ":cas", "value": \[[^\]]*\]}$', re.MULTILINE)
+
+
+def _log_as_json(raw: bytes) -> bytes:
+    """The lines of a log as JSON objects. A cas that failed by its comparison has a result."""
+    text, lines = _LOG_LINE.subn(rb'{"process": \1, "type": "\2", "f": "\3", "value": \4}', raw)
+    if lines < raw.count(b"\n"):
+        raise Odd("a line of a log that is not as others")
+    if _FAILED in text:
+        text = _NOT_EQUAL.sub(rb'"type": ":ok", "f": ":cas", "value": false}', text)
+    text = text.replace(b'"value": nil}', b'"value": null}')
+    if b'"value": :' in text:
+        text = _LOGGED_WORD.sub(rb'"value": "\1"}', text)
+    return _LOGGED_PAIR.sub(rb"[\1,\2]}", text) if b"]}" in text else text
 
 
 _Rewritten = tuple[bytes, int | None] | None

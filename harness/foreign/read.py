@@ -23,7 +23,7 @@ from holdfast.harness.foreign.document_columns import json_document
 from holdfast.harness.foreign.edn import forms
 from holdfast.harness.foreign.event_columns import Odd
 from holdfast.harness.foreign.event_fields import event_of, frozen
-from holdfast.harness.foreign.event_lines import edn_lines, json_lines
+from holdfast.harness.foreign.event_lines import edn_lines, json_lines, log_lines
 from holdfast.harness.foreign.exported_table import (
     csv_columns,
     csv_events,
@@ -217,6 +217,7 @@ COLUMNS: dict[str, Callable[[BinaryIO], OpColumns]] = {
     "jsonl": lambda file: json_lines(file, _jsonl),
     "json": json_document,
     "edn": lambda file: edn_lines(file, _edn),
+    "porcupine": log_lines,
     "csv": csv_columns,
     "parquet": parquet_columns,
 }

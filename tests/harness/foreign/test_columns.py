@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks.registers import history
 
 from holdfast import catalogue
 from holdfast.checkers.linearizability.judgement import Budget, Judgement
@@ -132,6 +133,38 @@ def test_documents_have_the_same_operations(draws: Draws) -> None:
         ways["damaged", compared(damaged(rng, text), "json")] += 1
     assert ways["sound", "columns"] > 2 * ways["sound", "one by one"] > 0, ways
     assert min(ways["damaged", way] for way in ("refused", "columns")) > draws(50), ways
+
+
+def logged(rng: random.Random) -> bytes:
+    """A log as porcupine keeps those of Jepsen, of registers with compare-and-set."""
+    lines = list(history(rng.randrange(3, 40), rng.choice((0, 0.3)), distinct=rng.random() < 0.5,
+                         seed=rng.randrange(10**9)))  # fmt: skip
+    text = "".join(lines).replace("  jepsen", rng.choice(["  jepsen", " jepsen", "\tx.y"]))
+    return text.replace("\t", rng.choice(["\t", "\t", " ", "  "])).encode()
+
+
+@pytest.mark.usefixtures("block")
+def test_logs_have_the_same_operations(draws: Draws) -> None:
+    ways = Counter[tuple[str, str]]()
+    for n in range(draws(3000)):
+        rng = stream(14, "log", n)
+        text = logged(rng)
+        ways["sound", compared(text, "porcupine")] += 1
+        ways["damaged", compared(damaged(rng, text), "porcupine")] += 1
+    assert ways.keys() >= {("sound", "columns")} and not ways["sound", "refused"], ways
+    assert min(ways["damaged", way] for way in ("refused", "columns")) > draws(50), ways
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["nil", "-3", "00", "1.0", "[1 2]", "[1 nil]", "[1 2 3]", "[[1 2] 3]", ":timed-out", "true",
+     "x", '"a"', "false", "123456789012345678901234567890", "[1 2]}", ":a}", "#{1}", "", "1 ; no"],
+)  # fmt: skip
+@pytest.mark.parametrize("f", [":read", ":cas", "cas", ":Cas"])
+@pytest.mark.parametrize("kind", [":ok", ":fail", ":info", "ok"])
+def test_lines_of_logs_that_are_unlike_others(value: str, f: str, kind: str) -> None:
+    first = f"INFO  jepsen.util - 3\t:invoke\t{f}\t[1 2]\n"
+    compared(f"{first}INFO  jepsen.util - 3\t{kind}\t{f}\t{value}\n".encode(), "porcupine")
 
 
 EVENT = '{"process": 0, "type": "invoke", "f": "read"}'
