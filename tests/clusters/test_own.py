@@ -19,7 +19,10 @@ from holdfast.harness.plans.plan import Plan
 from holdfast.planning import prepare
 
 Write = Callable[[str], str]
-LOCK = "class L:\n    def acquire(self, *a): return 1\n    def release(self, *a): return True\n"
+LOCK = (
+    "class L:\n    def __init__(self, *a): pass\n    def acquire(self, *a): return 1\n"
+    "    def release(self, *a): return True\n"
+)
 
 
 @pytest.fixture
@@ -127,7 +130,8 @@ def test_a_file_that_does_not_run_is_told_with_its_reason(
 
 
 def test_options_are_those_of_the_class_and_the_simulator_is_refused(lock: Write) -> None:
-    name = lock(LOCK + "    options = {'colour': 'red'}\n")
+    calls = "    def acquire(self, *a): import time; return time.time()\n"
+    name = lock(f"{LOCK}{calls}    options = {{'colour': 'red'}}\n")
     system = load(user_system.row(name).entry)
     assert system.promises({"colour": "blue"}).tokens == "none"
     with pytest.raises(UsageError, match="did you mean 'colour'"):
@@ -165,6 +169,53 @@ def test_a_misspelt_attribute_is_told_with_what_may_be_meant(
     with pytest.raises(UsageError) as caught:
         user_system.row(lock(f"{LOCK}    {line}\n"))
     assert part in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "part"),
+    [
+        (
+            "def __init__(self, name): ...",
+            "__init__ is called with (servers, options), and by name",
+        ),
+        ("def __init__(self): ...", "it has ()"),
+        ("def acquire(self, lock): ...", "acquire is called with (lock, owner, lease): too many"),
+        ("def acquire(self, lock, owner, lease, wait): ...", "missing a required argument: 'wait'"),
+        ("def acquire(self, lock, owner, mode): ...", "multiple values for argument 'mode'"),
+        (
+            "waits, acquire = True, lambda self, lock, owner, lease: 1",
+            "(lock, owner, lease, timeout)",
+        ),
+        ("def renew(self, lock, owner): ...", "renew is called with (lock, owner, lease)"),
+        ("def release(self): ...", "release is called with (lock, owner): too many"),
+        ("def close(self, now): ...", "close is called with (): missing a required argument"),
+        ("def place(self, lock): ...", "place is called with (lock, owner): too many"),
+    ],
+)
+def test_a_method_that_cannot_be_called_as_clients_do_is_told_before_a_run(
+    lock: Write, line: str, part: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        user_system.row(lock(f"{LOCK}    {line}\n"))
+    assert part in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "def __init__(self, *args, **more): ...",
+        "def __init__(self, servers, options, now, index=0): ...",
+        "def acquire(self, *args): ...",
+        "def acquire(self, lock, owner, lease, timeout=None): ...",
+        "waits, acquire = True, lambda self, lock, owner, lease, timeout, waiting: 1",
+        "waits, acquire = True, lambda self, lock, owner, lease, wait: True",
+        "def release(self, lock, owner, mode, permits=1, limit=1): ...",
+        "release = staticmethod(lambda lock, owner: True)",
+        "close = print",
+    ],
+)
+def test_methods_that_can_be_called_as_clients_do_are_no_mistakes(lock: Write, line: str) -> None:
+    user_system.row(lock(f"{LOCK}    {line}\n"))
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,10 @@ from holdfast.harness.core.verdict import Promises, Verdict
 from tests.checkers.shorthand import case, history
 from tests.front.said import holdfast
 
-LOCK = "class L:\n    def acquire(self, *a): return 1\n    def release(self, *a): return True\n"
+LOCK = (
+    "class L:\n    def __init__(self, *a): pass\n    def acquire(self, *a): return 1\n"
+    "    def release(self, *a): return True\n"
+)
 AMID_LEASE = history("0a?@0 0a+@1 1a?@3 1a+@4 0L@20", lease=10)
 BEFORE_RENEWAL = history("0a?@0 0a+@1 1a?@3 1a+@4 0n?@5 0n+@6 0L@20", lease=1)
 BEFORE_RELEASE = history("0a?@0 0a+@1 1a?@3 1a+@4 0r?@5 0r-@6", lease=1)

@@ -23,7 +23,10 @@ from tests.front.said import holdfast
 
 Write = Callable[..., str]
 Capture = pytest.CaptureFixture[str]
-BARE = "class L:\n    def acquire(self, *a): return 1\n    def release(self, *a): return True\n"
+BARE = (
+    "class L:\n    def __init__(self, *a): pass\n    def acquire(self, *a): return 1\n"
+    "    def release(self, *a): return True\n"
+)
 # Over the wire protocol, so that no package has to be fetched.
 DELETES = """
 import socket

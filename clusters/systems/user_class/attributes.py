@@ -1,14 +1,18 @@
-"""Misspelt attributes of a user's lock class, which Python would ignore without a word.
+"""Mistakes in a user's lock class that Python would ignore, or show only when a client calls it.
 
-A class may have attributes and methods of its own. So only those count that are close to one that
-Holdfast reads, that the class lacks, and that have its kind of value.
+Attributes that are misspelt, and methods that cannot be called as clients call them. A class may
+have attributes and methods of its own. So of those that are not called, only those count that are
+close to one that Holdfast reads, that the class lacks, and that have its kind of value.
 """
 
 from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import chain
+
+from holdfast.clusters.systems.user_class.terms import PARAMETERS
 
 CLOSE = 0.8
 """Least similarity of two names, as `difflib` has it: one wrong letter of five."""
@@ -37,6 +41,20 @@ VALUES: Mapping[str, Callable[[object], bool]] = {
 """Attribute of a lock class -> whether a value is of its type."""
 METHODS = {"acquire": 4, "renew": 4, "release": 3, "close": 1, "server": 4}
 """Method of a lock class -> its parameters, `self` among them."""
+CALLED: Mapping[str, Sequence[str]] = {
+    "acquire": ("lock", "owner", "lease"),
+    "renew": ("lock", "owner", "lease"),
+    "release": ("lock", "owner"),
+    "check": ("lock", "owner"),
+    "place": ("lock", "owner"),
+    "holder": ("lock",),
+    "length": ("lock",),
+    "close": (),
+}
+"""Method of a lock class -> what clients call it with, in this order."""
+MADE_WITH = ("servers", "options")
+MADE_BY_NAME = ("now", "name", "index", "address", "clients")
+"""What a class is made with, and what else its constructor may take, by name."""
 
 
 def misspelt(made: type[object]) -> list[str]:
@@ -53,6 +71,39 @@ def misspelt(made: type[object]) -> list[str]:
                 f" '_{name}')"
             )
     return problems
+
+
+def miscalled(made: type[object]) -> list[str]:
+    """One line for the constructor and each method that cannot be called as clients call them."""
+    problems = []
+    wrong = _no_call(made, MADE_WITH, MADE_BY_NAME)
+    if wrong:
+        problems.append(
+            f"__init__ is called with ({', '.join(MADE_WITH)}), and by name with what it has of"
+            f" {', '.join(MADE_BY_NAME)}: {wrong}"
+        )
+    waits = ("timeout",) if getattr(made, "waits", False) is True else ()
+    terms = {"waiting", *chain.from_iterable(PARAMETERS.values())}
+    for name, given in CALLED.items():
+        method = inspect.getattr_static(made, name, None)
+        words = (*given, *(waits if name == "acquire" else ()))
+        wrong = _no_call(method, ("self", *words), terms) if inspect.isfunction(method) else ""
+        if wrong:
+            problems.append(f"{name} is called with ({', '.join(words)}): {wrong}")
+    return problems
+
+
+def _no_call(called: Callable[..., object], given: Sequence[str], by_name: Collection[str]) -> str:
+    """Why it cannot be called with these, "" if it can; by_name: what it also gets if it has it."""
+    try:
+        signature = inspect.signature(called)
+    except (TypeError, ValueError):
+        return ""  # one of C may have no signature
+    try:
+        signature.bind(*given, **{name: name for name in by_name if name in signature.parameters})
+    except TypeError as error:
+        return f"{error}; it has ({', '.join(signature.parameters)})"
+    return ""
 
 
 def _own(made: type[object]) -> dict[str, object]:

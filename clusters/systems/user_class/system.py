@@ -18,7 +18,7 @@ from typing import Any
 
 from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.presets import LEASE
-from holdfast.clusters.systems.user_class.attributes import misspelt
+from holdfast.clusters.systems.user_class.attributes import miscalled, misspelt
 from holdfast.clusters.systems.user_class.terms import QUERIES, abilities_of, able, half_declared
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import UsageError
@@ -138,7 +138,7 @@ class OwnSystem:
         missing = [name for name in ("acquire", "release") if not callable(self._stated(name, 0))]
         if missing:
             problems.append(f"missing {' and '.join(missing)}")
-        problems += misspelt(made)
+        problems += [*misspelt(made), *miscalled(made)]
         problems += half_declared(made.acquire) if "acquire" not in missing else []
         if self.server_of and (self.nodes or self.ports):
             problems.append(
