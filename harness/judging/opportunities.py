@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from holdfast.harness.core.case import Case
+from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.verdict import PropertyVerdict, Seen, Under, Verdict
 from holdfast.harness.judging.shown_rows import event
 from holdfast.harness.plans.command_line import changed, run_command
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.verdicts.judged import Judgement, Opportunities
+
+LONGEST_NS = 160 * SECOND
+"""A run that exercised nothing is doubled up to here; the next seed is drawn in any case."""
 
 
 def shown(case: Case, under: Under) -> tuple[Opportunities, ...]:
@@ -44,7 +49,15 @@ def remedy(plan: Plan, rows: Sequence[Judgement], verdicts: Sequence[PropertyVer
     needed = [seen for one in kept for seen in _wanted(one)]
     changes += [change for seen in needed for change in (seen.change, *seen.also)]
     once = [one for n, one in enumerate(changes) if one not in changes[:n]]
-    return run_command(changed(plan, once)) if once else ""
+    return run_command(_again(plan, changed(plan, once))) if once else ""
+
+
+def _again(plan: Plan, asked: Plan) -> Plan:
+    """What is asked for; if that was run, and the draw was unlucky: longer, with the next seed."""
+    if replace(plan, faults=(), scenario="", must=()) != asked:
+        return asked
+    longer_ns = min(2 * asked.time_ns, LONGEST_NS)
+    return replace(asked, time_ns=max(asked.time_ns, longer_ns), seed=asked.seed + 1)
 
 
 def _wanted(verdict: PropertyVerdict, lacking: bool = False) -> Iterator[Seen]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,17 @@ import holdfast as hf
 from holdfast.campaigns.result_collection import gather
 from holdfast.harness.campaigns import gate
 from holdfast.harness.campaigns.baseline import Baseline
-from holdfast.harness.core.verdict import Severity
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.verdict import (
+    PlanChange,
+    PropertyVerdict,
+    Seen,
+    Severity,
+    Under,
+    Verdict,
+)
+from holdfast.harness.judging.opportunities import remedy
+from holdfast.harness.plans.plan import Plan
 from holdfast.harness.verdicts.judged import Judged, Judgement, UnderKind
 from holdfast.harness.verdicts.left_unknown import LeftUnknown, of_run, once
 from holdfast.pytest.campaign import _text
@@ -43,6 +54,23 @@ def test_a_run_says_each_cause_once_with_one_command_in_python_and_on_the_termin
                 (row,) = (each for each in counted if each.row == one.rows[0])
                 assert row.count == 0 and row.nearest == one.cause
     assert seen >= 3
+
+
+def test_a_command_that_was_run_and_exercised_nothing_is_not_printed_again() -> None:
+    plan = Plan(
+        system="reference", workload="renewal", time_ns=100 * SECOND, lease_ns=SECOND, seed=3,
+        nemeses=(("kill", {"target": "one"}),),
+    )  # fmt: skip
+    seen = Seen(change=PlanChange(nemesis="kill", target="one"), nearest="0")
+    under = {"kill": Under(verdict=Verdict.UNKNOWN, seen={"x": seen})}
+    verdict = PropertyVerdict(property="ownership", verdict=Verdict.UNKNOWN, reason="", under=under)
+    row = Judgement(
+        property="ownership", verdict=hf.Verdict.UNKNOWN, promised=True, severity=Severity.HIGH
+    )
+    first = remedy(plan, [row], [verdict])
+    assert "--time 160s" in first and "--seed 4" in first
+    asked = replace(plan, workload="critical-section", nemeses=())
+    assert "--time 100s" in remedy(asked, [row], [verdict]), "not run yet"
 
 
 def part(prop: str, fault: str, cause: str, command: str = "") -> LeftUnknown:
