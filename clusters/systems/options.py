@@ -6,9 +6,9 @@ import difflib
 from collections.abc import Mapping, Sequence
 
 from holdfast.clusters.systems.config_files import CONFIG
-from holdfast.clusters.systems.relay import SERVERS
 from holdfast.harness.core.errors import EnvironmentFailed, UsageError
 from holdfast.harness.core.ports import Node
+from holdfast.harness.plans.plan import RUNNING
 
 LOOPBACK = "127."
 
@@ -22,7 +22,7 @@ def choose(
     """
     problems = []
     for name, value in options.items():
-        if name in (CONFIG, SERVERS):
+        if name in (CONFIG, RUNNING):
             continue  # of every system: the plan's checks read them
         if name not in known:
             close = difflib.get_close_matches(name, known, 1)

@@ -14,9 +14,8 @@ import json
 from collections.abc import Mapping, Sequence
 
 from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.plans.plan import RUNNING
 
-SERVERS = "running"
-"""Option of a plan: the servers that already run, as in 127.0.0.1:7001,10.1.2.3:6379."""
 MODULE = "holdfast.clusters.systems.relay"
 COMMAND = f"{MODULE}:command"
 CHUNK = 65536
@@ -25,7 +24,7 @@ CHUNK = 65536
 def given(options: Mapping[str, str]) -> list[tuple[str, int]]:
     """Host and port of each server; the port 0 where the text has none that is one."""
     endpoints = []
-    for word in options.get(SERVERS, "").split(","):
+    for word in options.get(RUNNING, "").split(","):
         host, _, port = word.strip().rpartition(":")
         good = port.isdecimal() and 0 < int(port) < 65536
         endpoints.append((host.strip("[]"), int(port) if good else 0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import os
 import re
@@ -34,7 +35,7 @@ from holdfast.harness.core.waiting import until_answer
 from holdfast.harness.driver.runtime import Runtime
 from holdfast.harness.driver.schedule import Agent
 from holdfast.harness.plans.manifest import Entries, Options
-from holdfast.harness.plans.plan import Plan, lock_names
+from holdfast.harness.plans.plan import RUNNING, SIMULATOR, Plan, lock_names
 from holdfast.harness.recording import full_disk
 from holdfast.harness.recording.error_lines import MOST, first_error, is_error
 from holdfast.harness.runs.directory import RunDir, write_json
@@ -49,6 +50,8 @@ START_WITHIN_NS = 120 * SECOND
 STARTS_AT_ONCE = 16
 """Each start is polled until its last exec: hundreds at once would delay each other."""
 TAPS = "127.78.0"
+LETTERS = 6
+"""Letters of a run in the names of its locks."""
 
 
 @dataclass(slots=True)
@@ -84,6 +87,13 @@ class StartsInTurn(Protocol):
     """A System whose servers may have to start one after another."""
 
     in_turn: bool
+
+
+@runtime_checkable
+class Outside(Protocol):
+    """A System whose locks may lie in a service that the run does not start."""
+
+    outside: bool
 
 
 @runtime_checkable
@@ -129,6 +139,14 @@ class Cluster:
         self._hosting = backend if isinstance(backend, Hosting) else None
         self._exits = backend if isinstance(backend, Exits) else None
         self._tests_health = backend if isinstance(backend, TestsHealth) else None
+
+    def lock_names(self) -> list[str]:
+        """Names of the run's locks. Where they lie in a service that is there before the run and
+        after it, they end with letters of the run: it must not meet what another run holds."""
+        outside = isinstance(self.system, Outside) and self.system.outside
+        outside = self.plan.backend != SIMULATOR and (outside or RUNNING in self.options.system)
+        letters = hashlib.sha256(self.place.label.encode()).hexdigest()[:LETTERS]
+        return lock_names(self.plan, f"-{letters}" if outside else "")
 
     def named(self, role: str) -> list[Node]:
         return [node for node in self.nodes if node.role == role]
@@ -434,7 +452,7 @@ class Cluster:
             "lease_ns": self.plan.lease_ns,
             "seed": self.plan.seed,
             "folder": str(there.path),
-            "locks": lock_names(self.plan),
+            "locks": self.lock_names(),
             "site": list(self.site),
         }
 

@@ -16,7 +16,6 @@ from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.json_value import plain
 from holdfast.harness.core.waiting import cancel_until_done
 from holdfast.harness.driver.cluster import Cluster
-from holdfast.harness.plans.plan import lock_names
 from holdfast.harness.recording.server_record import (
     GAP,
     KeepsRecord,
@@ -70,7 +69,7 @@ async def recorded(cluster: Cluster) -> AsyncIterator[Callable[[], Awaitable[Non
         task = RecordTask(
             servers=cluster.named("server"),
             options=cluster.options.system,
-            locks=lock_names(cluster.plan),
+            locks=cluster.lock_names(),
             data=run.path / "data",
             now=cluster.runtime.now,
             note=RecordFile(write, cluster.runtime.now).note,

@@ -50,6 +50,10 @@ FILE_NAMED = "#: "
 its command line is `--OPTION FILE`."""
 NAMES = "lock_names"
 """Option of every workload: the names of its locks, joined by "+"; else lock-1, lock-2, ..."""
+RUNNING = "running"
+"""Option of a system: the servers that already run, as in 127.0.0.1:7001,10.1.2.3:6379."""
+SIMULATOR = "sim"
+"""The backend in virtual time, on which nothing outlives a run."""
 OF_PATHS = ("hierarchy",)
 """Workloads whose locks are roots of hierarchies."""
 
@@ -89,12 +93,12 @@ class Plan:
     scenario: str = ""
 
 
-def lock_names(plan: Plan) -> list[str]:
+def lock_names(plan: Plan, ending: str = "") -> list[str]:
     """Names of the locks of a run, the first of those that `NAMES` gives; for hierarchies, their
-    roots."""
+    roots. ending: of names that the plan does not give."""
     top = "/" if plan.workload in OF_PATHS else ""
     given = plan.options.get(NAMES, "")
-    names = given.split("+") if given else [f"lock-{n}" for n in range(1, plan.locks + 1)]
+    names = given.split("+") if given else [f"lock-{n}{ending}" for n in range(1, plan.locks + 1)]
     return [f"{top}{name}" for name in names[: plan.locks]]
 
 

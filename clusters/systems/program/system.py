@@ -46,6 +46,7 @@ class ProgramSystem:
         self.environment = str(table.get("environment", ""))
         self.nodes = int(table.get("nodes", 1 if has_servers(table) else 0))
         self.server_of = server_of(table)
+        self.outside = not (self.nodes or self.server_of or "compose" in table)
         self.in_turn = table.get("start") == IN_TURN
         self.states_promises = "promises" in table
         self.backends: Sequence[str] = ("docker",) if "image" in table else ()

@@ -122,6 +122,7 @@ class OwnSystem:
         self.server_of = self._server if isinstance(self._server, str) else ""
         self.nodes = int(self._stated("nodes", 1 if callable(self._server) else 0))
         self.servers_import = callable(self._server) and bool(self.libraries)
+        self.outside = not (self.nodes or self.server_of)
         self._start: object = inspect.getattr_static(self._made, "start", TOGETHER)
         self.in_turn = self._start == IN_TURN
         self.states_promises = hasattr(self._made, "promises")

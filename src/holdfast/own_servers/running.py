@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from holdfast import catalogue
-from holdfast.clusters.systems.relay import SERVERS, given
-from holdfast.harness.plans.plan import Plan
+from holdfast.clusters.systems.relay import given
+from holdfast.harness.plans.plan import RUNNING, Plan
 from holdfast.planning.resolve import Prepared
 
 BACKEND = "local-proxy"
@@ -17,12 +17,12 @@ CLIENTS = ("holder", "waiter")
 def with_servers(plan: Plan, servers: str) -> Plan:
     """The plan on servers that already run."""
     count = servers.count(",") + 1
-    return replace(plan, nodes=count, options={**plan.options, SERVERS: servers})
+    return replace(plan, nodes=count, options={**plan.options, RUNNING: servers})
 
 
 def problems(found: Prepared) -> list[str]:
     """Why the plan cannot use servers that already run, one line each."""
-    if SERVERS not in found.options:
+    if RUNNING not in found.options:
         return []
     plan, listed = found.plan, given(found.options)
     told = []
