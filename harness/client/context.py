@@ -27,10 +27,11 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 from holdfast.harness.client import resource_replies
 from holdfast.harness.client.grants import Claims
-from holdfast.harness.client.guard import CANCELLED, Guard, unforeseen
+from holdfast.harness.client.guard import Guard, unforeseen
 from holdfast.harness.client.resource_replies import Resource
 from holdfast.harness.core.clock import SECOND, now_ns
 from holdfast.harness.core.operations import (
+    CANCELLED,
     NO_TOKEN,
     PLAIN,
     Answer,

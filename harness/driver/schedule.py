@@ -20,7 +20,7 @@ from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.ports import Fault, Leader, Nemesis, Node, Request, View
 from holdfast.harness.core.seeds import stream
 from holdfast.harness.core.waiting import Sleeps
-from holdfast.harness.history.current_holders import Hold
+from holdfast.harness.history.so_far import Hold
 from holdfast.harness.plans.events import Event, event
 from holdfast.harness.runs.journal import FaultRow
 

@@ -8,11 +8,10 @@ from contextlib import closing
 from typing import Any, TypeVar
 
 from holdfast.nemesis.agent import processes
-from holdfast.nemesis.agent.fault_claims import Claims
 from holdfast.nemesis.agent.halves import Half
 from holdfast.nemesis.agent.hosted_nodes import World
 from holdfast.nemesis.agent.processes import Process
-from holdfast.nemesis.agent.request_errors import Evidence, Refused
+from holdfast.nemesis.agent.request_errors import Claims, Evidence, Refused
 from holdfast.nemesis.agent.request_forms import FAULT, NODES, Form
 from holdfast.nemesis.agent.vdso import Patch, Skew, Unpatchable, offset_ns
 

@@ -9,11 +9,10 @@ from typing import Any
 
 from holdfast.harness.core.json_value import Json
 from holdfast.nemesis.agent import processes
-from holdfast.nemesis.agent.fault_claims import Claims
 from holdfast.nemesis.agent.halves import Half
 from holdfast.nemesis.agent.hosted_nodes import World
 from holdfast.nemesis.agent.processes import Process
-from holdfast.nemesis.agent.request_errors import Evidence, Refused
+from holdfast.nemesis.agent.request_errors import Claims, Evidence, Refused
 from holdfast.nemesis.agent.request_forms import FAULT, MISSING, NODES, Form
 
 LONGEST_GRACE_NS = 5_000_000_000

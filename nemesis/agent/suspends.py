@@ -13,11 +13,10 @@ from contextlib import closing
 from holdfast.harness.core.json_value import Json
 from holdfast.nemesis.agent import processes
 from holdfast.nemesis.agent.absolute_waits import AbsoluteWaits
-from holdfast.nemesis.agent.fault_claims import Claims
 from holdfast.nemesis.agent.halves import Half
 from holdfast.nemesis.agent.hosted_nodes import World
 from holdfast.nemesis.agent.processes import Process
-from holdfast.nemesis.agent.request_errors import Evidence, Refused
+from holdfast.nemesis.agent.request_errors import Claims, Evidence, Refused
 from holdfast.nemesis.agent.request_forms import FAULT, NODES, Form
 from holdfast.nemesis.agent.signals import Stops, worst
 from holdfast.nemesis.agent.vdso import Patch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.nemesis.agent.fault_claims import Claims
+from holdfast.nemesis.agent.request_errors import Claims
 
 THINGS = st.lists(st.integers(0, 5), max_size=6)
 

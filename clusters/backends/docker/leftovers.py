@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from holdfast.clusters.backends.docker import engine
-from holdfast.clusters.backends.leftovers import Leftover
 from holdfast.harness.runs import registry
+from holdfast.harness.runs.registry import Leftover
 
 
 class OfEngine:

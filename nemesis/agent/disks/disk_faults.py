@@ -13,10 +13,9 @@ from holdfast.harness.core.json_value import Json
 from holdfast.nemesis.agent import processes
 from holdfast.nemesis.agent.disks import loop_mount
 from holdfast.nemesis.agent.disks.node_disk import NodeDisk
-from holdfast.nemesis.agent.fault_claims import Claims
 from holdfast.nemesis.agent.halves import Half
 from holdfast.nemesis.agent.hosted_nodes import World
-from holdfast.nemesis.agent.request_errors import Evidence, Refused
+from holdfast.nemesis.agent.request_errors import Claims, Evidence, Refused
 from holdfast.nemesis.agent.request_forms import FAULT, NODES, Form
 from holdfast.nemesis.agent.signals import Kills
 from holdfast.nemesis.agent.tracing.system_calls import SystemCalls

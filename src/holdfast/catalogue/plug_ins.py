@@ -20,8 +20,14 @@ from typing import Any
 
 from holdfast.catalogue.rows import BackendRow, NemesisRow, SystemRow, WorkloadRow
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.core.loading import load, load_file, no_attribute
-from holdfast.harness.core.user_imports import PREFIX, module_of, neighbours
+from holdfast.harness.core.loading import (
+    PREFIX,
+    load,
+    load_file,
+    module_of,
+    neighbours,
+    no_attribute,
+)
 from holdfast.harness.plans.plan import FILE, lock_and_servers
 
 KINDS = ("systems", "workloads", "nemeses", "checkers", "backends", "lenses")

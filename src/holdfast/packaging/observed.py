@@ -18,11 +18,10 @@ from holdfast.clusters.libraries.rows import LIBRARIES
 from holdfast.clusters.libraries.system import OPTIONS, entry
 from holdfast.clusters.programs import debian, npm
 from holdfast.clusters.programs.rows import PROGRAMS, named, pinned
-from holdfast.harness.client.guard import CANCELLED
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.core.operations import CANCELLED, Op, Status
 from holdfast.harness.history import reader
 from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.runs.directory import RunDir

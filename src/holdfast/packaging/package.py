@@ -33,7 +33,7 @@ from holdfast.packaging.servers import SERVERS, Server, program
 from holdfast.packaging.shapes import Shape
 from holdfast.packaging.trials import TRIALS, Trial
 from holdfast.reports.pictures.finding import draw
-from holdfast.reports.pictures.standalone import standalone
+from holdfast.reports.pictures.svg import standalone
 
 PER_RELEASE = 2
 """Trials of another release."""

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from holdfast.catalogue import plug_ins
-from holdfast.harness.core import user_imports
+from holdfast.harness.core import loading
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
-from holdfast.harness.core.user_imports import module_of
+from holdfast.harness.core.loading import module_of
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.runs.directory import RunDir
 
@@ -61,7 +61,7 @@ def installed(plan: Plan) -> list[str]:
         for kind, name in named(plan)
         if kind in ("systems", "workloads") and ".py:" in name
     ]
-    return list(dict.fromkeys(name for path in paths for name in user_imports.installed(path)))
+    return list(dict.fromkeys(name for path in paths for name in loading.installed(path)))
 
 
 def copy(plan: Plan, run: RunDir) -> Path | None:

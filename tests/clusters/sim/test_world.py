@@ -10,7 +10,7 @@ from holdfast.clusters.backends.sim.network import Weather
 from holdfast.clusters.backends.sim.node_clock import NodeClock, Skew
 from holdfast.clusters.backends.sim.recorder import LiveRows
 from holdfast.harness.core.errors import EnvironmentFailed
-from holdfast.harness.history.current_holders import Hold
+from holdfast.harness.history.so_far import Hold
 from tests.clusters.sim.small import MS, SECOND, Small
 
 

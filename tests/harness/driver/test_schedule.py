@@ -18,7 +18,7 @@ from holdfast.harness.core.ports import Fault, Leader, Node, Request, View
 from holdfast.harness.core.waiting import until
 from holdfast.harness.driver import schedule as schedule_module
 from holdfast.harness.driver.schedule import WAITED, Schedule
-from holdfast.harness.history.current_holders import Hold
+from holdfast.harness.history.so_far import Hold
 from holdfast.harness.runs.journal import FaultRow
 from tests.harness.schedule_parts import Nodes, NoHolders
 
