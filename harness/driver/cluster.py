@@ -13,10 +13,17 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from holdfast.harness.core.clock import MILLISECOND, SECOND
-from holdfast.harness.core.errors import NEXT, EnvironmentFailed
+from holdfast.harness.core.errors import (
+    LONGEST_LINE,
+    NEXT,
+    EnvironmentFailed,
+    first_error,
+    is_error,
+)
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import GENERATION
 from holdfast.harness.core.ports import (
+    Agent,
     Command,
     Distant,
     Exits,
@@ -32,11 +39,9 @@ from holdfast.harness.core.ports import (
 )
 from holdfast.harness.core.waiting import until_answer
 from holdfast.harness.driver.runtime import Runtime
-from holdfast.harness.driver.schedule import Agent
 from holdfast.harness.plans.manifest import Entries, Options
 from holdfast.harness.plans.plan import Plan, lock_names
 from holdfast.harness.recording import full_disk
-from holdfast.harness.recording.error_lines import MOST, first_error, is_error
 from holdfast.harness.runs.directory import RunDir, write_json
 
 READY_WITHIN_NS = 20 * SECOND
@@ -322,7 +327,7 @@ class Cluster:
         except OSError:
             lines = []
         # Our own servers start each line with their clock, which is omitted here.
-        shown = [re.sub(STAMPED_LINE, "", line)[:MOST] for line in lines[-LOG_LINES:]]
+        shown = [re.sub(STAMPED_LINE, "", line)[:LONGEST_LINE] for line in lines[-LOG_LINES:]]
         if shown and is_error(shown[-1]):
             # The end of a traceback: what stands before it are lines of code.
             shown = shown[-1:]

@@ -14,13 +14,12 @@ from tests.house.imports import ROOT, modules, nodes, targets
 BESIDE_THE_SURFACE: dict[str, tuple[str, ...]] = {
     "api": (
         "checkers.facts.admissions",
-        "checkers.properties.no_stale_write",
         "engine.judging",
         "engine.reporting",
         "engine.runner",
         "harness.verdicts.left_unknown",
         "planning.lazy_holders",
-        "planning.plan_options",
+        "planning.plan_source",
     ),
     "campaigns": (
         "engine.driver_process",
@@ -32,12 +31,8 @@ BESIDE_THE_SURFACE: dict[str, tuple[str, ...]] = {
         "harness.verdicts.finding_kinds",
         "harness.verdicts.left_unknown",
         "planning.lazy_holders",
-        "planning.own_code",
         "planning.run_folder",
-        "reports.pictures.timeline",
-        "reports.run.finding_kinds",
         "reports.run.story",
-        "reports.text.tables",
     ),
     "containers": ("clusters.backends.abilities",),
     "disks": (
@@ -48,12 +43,10 @@ BESIDE_THE_SURFACE: dict[str, tuple[str, ...]] = {
     "large runs": (
         "checkers.facts.verdicts_by_fault",
         "checkers.holds.contradictions",
-        "harness.history.call_errors",
+        "harness.history.calls",
         "harness.history.distinct_values",
         "harness.history.host_clocks",
-        "harness.history.pace",
         "harness.history.packed_columns",
-        "harness.history.tighten",
         "harness.recording.packed_format",
         "harness.verdicts.evidence",
     ),
@@ -61,7 +54,6 @@ BESIDE_THE_SURFACE: dict[str, tuple[str, ...]] = {
     "operations": (
         "harness.core.waiting",
         "harness.driver.data_folders",
-        "harness.driver.schedule",
     ),
     "packaging": ("reports.pictures.finding",),
     "search": (
@@ -74,11 +66,7 @@ BESIDE_THE_SURFACE: dict[str, tuple[str, ...]] = {
         "planning.plan_source",
         "reports.pictures.finding",
     ),
-    "serve": ("reports.pictures.timeline",),
-    "server records": (
-        "harness.recording.server_record",
-        "harness.runs.server_record",
-    ),
+    "server records": ("harness.recording.server_record",),
     "simulator": (
         "harness.client.guard",
         "harness.client.resource_replies",
@@ -95,7 +83,6 @@ BESIDE_THE_SURFACE: dict[str, tuple[str, ...]] = {
     "systems": (
         "harness.client.resource_replies",
         "harness.core.waiting",
-        "harness.recording.error_lines",
         "harness.recording.server_record",
     ),
     "verification": (

@@ -10,8 +10,8 @@ import numpy as np
 
 from holdfast.api import history_frame
 from holdfast.checkers.facts import admissions
+from holdfast.checkers.facts.admissions import stale_writes
 from holdfast.checkers.holds.derive import Attempt, attempts
-from holdfast.checkers.properties.no_stale_write import stale_writes
 from holdfast.harness.core import extras
 from holdfast.harness.core.case import Case, Window
 from holdfast.harness.core.clock import SECOND

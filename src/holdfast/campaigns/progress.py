@@ -15,8 +15,8 @@ from holdfast.harness.campaigns.summary import Summary, first_failure, summary
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.runs import directory
 from holdfast.harness.runs.version import VERSION
-from holdfast.planning import own_code, prepare
-from holdfast.planning.hosts import on_this_machine
+from holdfast.planning import fingerprints, prepare
+from holdfast.planning.resolve import on_this_machine
 from holdfast.reports.many import matrix_pages
 from holdfast.reports.many.campaign import index
 from holdfast.reports.many.matrix import matrix
@@ -42,7 +42,7 @@ def check(campaign: Campaign) -> None:
 def version(campaign: Campaign) -> str:
     """Version of Holdfast and hash of the users' files: with another one, runs are repeated."""
     systems = user_system.fingerprint(cell.plan.system for cell in campaign.cells)
-    others = own_code.fingerprint(cell.plan for cell in campaign.cells)
+    others = fingerprints.own_code(cell.plan for cell in campaign.cells)
     return f"{VERSION} {systems} {others}".rstrip()
 
 

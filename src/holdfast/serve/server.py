@@ -28,8 +28,7 @@ from holdfast.harness.campaigns.run_index import Entry, RunIndex
 from holdfast.harness.core.errors import HoldfastError
 from holdfast.harness.runs import files
 from holdfast.reports.many import browse
-from holdfast.reports.pictures.timeline import DIGEST
-from holdfast.reports.text.templates import TEMPLATES
+from holdfast.reports.text.templates import DIGEST, TEMPLATES
 
 POLICY = (
     "default-src 'none'; style-src 'self'; img-src data:; form-action 'self';"
