@@ -19,6 +19,7 @@ from holdfast.engine.checkers import with_named
 from holdfast.harness.core.verdict import Severity
 from holdfast.harness.plans.manifest import RecordedChecker
 from holdfast.harness.plans.plan import Plan
+from holdfast.planning import fingerprints
 from tests import needs
 from tests.checkers.shorthand import case
 from tests.front.said import holdfast
