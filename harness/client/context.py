@@ -66,7 +66,7 @@ NOBODY: AbstractContextManager[None] = nullcontext()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Parts:
+class Dependencies:
     """Dependencies of a Context. `now` is the clock of the run, ns; without `stamps` only the times
     of call and return are known."""
 
@@ -119,7 +119,7 @@ class Context:
     thread    makes the calls of a blocking client; None for a client of coroutines
     """
 
-    def __init__(self, parts: Parts, locks: tuple[str, ...]) -> None:
+    def __init__(self, parts: Dependencies, locks: tuple[str, ...]) -> None:
         self.locks = locks
         self.lease_ns = parts.lease_ns
         self.rng = parts.rng

@@ -13,7 +13,7 @@ from holdfast.harness.core.json_value import Json
 Thing = TypeVar("Thing", bound=Hashable)
 
 
-class Claims(Generic[Thing]):
+class FaultClaims(Generic[Thing]):
     """Things (links, nodes) and the faults that claim them, in the order of their claims."""
 
     def __init__(self) -> None:

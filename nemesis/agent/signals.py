@@ -12,7 +12,7 @@ from holdfast.nemesis.agent import processes
 from holdfast.nemesis.agent.halves import Half
 from holdfast.nemesis.agent.hosted_nodes import World
 from holdfast.nemesis.agent.processes import Process
-from holdfast.nemesis.agent.request_errors import Claims, Evidence, Refused
+from holdfast.nemesis.agent.request_errors import Evidence, FaultClaims, Refused
 from holdfast.nemesis.agent.request_forms import FAULT, MISSING, NODES, Form
 
 LONGEST_GRACE_NS = 5_000_000_000
@@ -27,7 +27,7 @@ class Stops:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._claims: Claims[str] = Claims()
+        self._claims: FaultClaims[str] = FaultClaims()
         self._stopped: dict[str, dict[Process, None]] = {}
         self._lock = threading.RLock()
 
@@ -100,7 +100,7 @@ class Kills:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._claims: Claims[str] = Claims()
+        self._claims: FaultClaims[str] = FaultClaims()
         self._killed: dict[str, dict[str, dict[str, str]]] = {}
 
     def inject(self, fault: str, args: Mapping[str, Any]) -> Evidence:

@@ -109,7 +109,7 @@ def resource_log(case: Case) -> DataFrame:
     # The resource's own order: by its writer and row, whatever the timestamps say.
     order = np.lexsort((log["row"], log["writer"]))
     at, log = at[order], log[order]
-    columns = history_frame.Columns(case, at)
+    columns = history_frame.FrameColumns(case, at)
     # Accepted: what the checker calls stale; rejected: those of older owners.
     stale = [request.row for request, *_ in stale_writes(case)]
     stale += admissions.stale_refused(case).tolist()

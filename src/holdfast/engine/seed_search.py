@@ -308,7 +308,7 @@ def one_plan(
 
 
 @dataclass(slots=True)
-class Tally:
+class SeedTally:
     """Summary of many seeds."""
 
     seeds: int = 0

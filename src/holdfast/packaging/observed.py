@@ -27,7 +27,7 @@ from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.runs.directory import RunDir
 from holdfast.harness.verdicts.judged import Judged, Judgement, Shown
 from holdfast.packaging.scripts import Filled
-from holdfast.packaging.shapes import CALLS, IMPOSSIBLE, SHAPES, SYSTEMS, Shape
+from holdfast.packaging.shapes import CALLS, IMPOSSIBLE, SHAPES, SYSTEMS, ScriptShape
 
 PIN = re.compile(r"[A-Za-z0-9._-]+==[A-Za-z0-9.]+")
 NPM_VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+-]*")
@@ -70,7 +70,7 @@ class Candidate:
     """A finding and a shape that suits it."""
 
     name: str
-    shape: Shape
+    shape: ScriptShape
     finding: Shown
     judgement: Judgement
     filled: Filled
