@@ -403,7 +403,7 @@ def _key(name: str) -> str:
     return name if _NAME.fullmatch(name) and "." not in name else toml.quoted(name)
 
 
-def named(plan: Plan) -> Iterator[tuple[str, str]]:
+def names_in(plan: Plan) -> Iterator[tuple[str, str]]:
     """(kind of catalogue, name) of all that a plan names, each once."""
     yield "systems", plan.system
     yield "workloads", plan.workload

@@ -30,7 +30,7 @@ from holdfast.commands.options import (
 from holdfast.engine import runner
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.plans.manifest import Origin
-from holdfast.harness.plans.plan import OWN, Plan, to_toml
+from holdfast.harness.plans.plan import OWN, Plan, names_in, to_toml
 from holdfast.harness.verdicts.judged import to_table
 from holdfast.own_servers import config, running
 from holdfast.planning import prepare
@@ -264,7 +264,7 @@ def _with_source(ctx: click.Context, problem: str) -> str:
 def _nothing_to_execute(plan: Plan, file: Path, named: set[str]) -> None:
     """UsageError if the plan names a Python file: printing a plan must not execute code."""
     options = {"systems": "system", "workloads": "workload", "checkers": "checkers"}
-    for kind, name in named(plan):
+    for kind, name in names_in(plan):
         if not IS_PYTHON.fullmatch(name) or options.get(kind) in named:
             continue
         what = "nemesis" if kind == "nemeses" else kind.removesuffix("s")

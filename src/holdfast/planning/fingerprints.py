@@ -10,7 +10,7 @@ from pathlib import Path
 import holdfast
 from holdfast import catalogue
 from holdfast.catalogue import plug_ins
-from holdfast.harness.plans.plan import Plan, named
+from holdfast.harness.plans.plan import Plan, names_in
 
 _HERE = Path(holdfast.__file__).parent
 
@@ -42,7 +42,7 @@ def own_code(plans: Iterable[Plan]) -> str:
     """Hash of the code that plans bring along besides their systems, "" for none."""
     files: set[Path] = set()
     for plan in plans:
-        for kind, name in named(plan):
+        for kind, name in names_in(plan):
             files.update(plug_ins.sources(kind, name).values() if kind != "systems" else ())
     found = hashlib.sha256()
     for path in sorted(files):

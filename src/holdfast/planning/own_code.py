@@ -14,7 +14,7 @@ from holdfast.harness.core import loading
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.loading import module_of
-from holdfast.harness.plans.plan import Plan, named
+from holdfast.harness.plans.plan import Plan, names_in
 from holdfast.harness.runs.directory import RunDir
 
 IN_TEXT = re.compile(r"(?P<path>.+\.py)(?P<rest>:[A-Za-z_][A-Za-z0-9_]*(?:@[a-z][a-z0-9-]*)?)")
@@ -26,7 +26,7 @@ def sources(plan: Plan) -> dict[str, Path]:
     UsageError where two files would be one module.
     """
     found: dict[str, Path] = {}
-    for kind, name in named(plan):
+    for kind, name in names_in(plan):
         for below, path in plug_ins.sources(kind, name).items():
             other = found.setdefault(below, path)
             if other.resolve() != path.resolve():
@@ -47,7 +47,7 @@ def installed(plan: Plan) -> list[str]:
     """Installed packages that the plan's own Python files import, where clients need them."""
     paths = [
         Path(name.rpartition(":")[0])
-        for kind, name in named(plan)
+        for kind, name in names_in(plan)
         if kind in ("systems", "workloads") and ".py:" in name
     ]
     return list(dict.fromkeys(name for path in paths for name in loading.installed(path)))
@@ -67,7 +67,7 @@ def origins(plan: Plan) -> dict[str, str]:
     """Plug-ins of the plan: "kind name" -> distribution and version."""
     return {
         f"{kind} {name}": plug_ins.installed(kind)[name].origin
-        for kind, name in named(plan)
+        for kind, name in names_in(plan)
         if name in plug_ins.installed(kind)
     }
 
