@@ -695,16 +695,3 @@ class BlockingLockClient(Protocol):
     def release(self, grant: Grant) -> Answer: ...
 
     def close(self) -> None: ...
-
-
-WAITED = "waited_ns"
-"""Evidence of an operation that waited, up to its beginning: its fault lasts that much longer."""
-
-
-Reply = dict[str, Any]
-
-
-class Agent(Protocol):
-    """A fault agent; its responses have "t_ns" and "evidence" (`nemesis/agent`)."""
-
-    async def ask(self, do: str, **args: object) -> Reply: ...

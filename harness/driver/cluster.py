@@ -23,7 +23,6 @@ from holdfast.harness.core.errors import (
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import GENERATION
 from holdfast.harness.core.ports import (
-    Agent,
     Command,
     Distant,
     Exits,
@@ -39,6 +38,7 @@ from holdfast.harness.core.ports import (
 )
 from holdfast.harness.core.waiting import until_answer
 from holdfast.harness.driver.runtime import Runtime
+from holdfast.harness.driver.schedule import Agent
 from holdfast.harness.plans.manifest import Entries, Options
 from holdfast.harness.plans.plan import Plan, lock_names
 from holdfast.harness.recording import full_disk

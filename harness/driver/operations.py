@@ -40,8 +40,8 @@ from holdfast.harness.driver.rolling import Restarting, Upgrading
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from holdfast.harness.core.ports import Agent, Reply
     from holdfast.harness.driver.cluster import Cluster
+    from holdfast.harness.driver.schedule import Agent, Reply
 
 BACKUPS = "backups"
 """Folder of a run in which operations keep what they put back; it is empty after them."""

@@ -17,27 +17,26 @@ from holdfast.harness.core.durations import duration_text
 from holdfast.harness.core.errors import AgentLost, EnvironmentFailed, HoldfastError, NoAnswer
 from holdfast.harness.core.fault_traits import Traits
 from holdfast.harness.core.json_value import Json
-from holdfast.harness.core.ports import (
-    WAITED,
-    Agent,
-    Fault,
-    Leader,
-    Nemesis,
-    Node,
-    Reply,
-    Request,
-    View,
-)
+from holdfast.harness.core.ports import Fault, Leader, Nemesis, Node, Request, View
 from holdfast.harness.core.seeds import stream
 from holdfast.harness.core.waiting import Sleeps
 from holdfast.harness.history.so_far import Hold
 from holdfast.harness.plans.events import Event, event
-from holdfast.harness.runs.journal import FaultRow
+from holdfast.harness.runs.journal import WAITED, FaultRow
 
 HOLDER_WITHIN_NS = 3 * SECOND
 LOOK_NS = 200 * MILLISECOND
 TRIES = 3
 """Attempts of an unanswered `observe` or `heal` before the fault agent counts as lost."""
+
+
+Reply = dict[str, Any]
+
+
+class Agent(Protocol):
+    """A fault agent; its responses have "t_ns" and "evidence" (`nemesis/agent`)."""
+
+    async def ask(self, do: str, **args: object) -> Reply: ...
 
 
 class Stage(Protocol):
