@@ -173,7 +173,12 @@ class Terminations:
                 forced.append(node)
             elif running:
                 shutdown[node] = max(took_ns[process] for process in running)
-        self._seen[fault] = {"shutdown_ns": shutdown, "grace_exceeded": forced}
+        ways = [way for way, nodes in (("shut down", shutdown), ("killed", forced)) if nodes]
+        self._seen[fault] = {
+            "shutdown_ns": shutdown,
+            "grace_exceeded": forced,
+            "did": " or ".join(ways),
+        }
         return {**self._kills.note(fault, ended), **self._seen[fault]}
 
     def observe(self, fault: str) -> Evidence:
