@@ -131,9 +131,9 @@ class Keeping:
 def test_a_network_that_the_engine_miscounts_is_told_from_one_in_use() -> None:
     found = {"Id": "4711", "Name": "some-run"}
     with pytest.raises(engine.Miscounted, match=r"network some-run .* restart dockerd"):
-        engine.remove_network(cast("engine.Engine", Keeping(containers={})), found)
+        engine.remove_network(cast("engine.ContainerEngine", Keeping(containers={})), found)
     with pytest.raises(docker.errors.APIError, match="4711 has active endpoints"):
-        engine.remove_network(cast("engine.Engine", Keeping(containers={"c1": {}})), found)
+        engine.remove_network(cast("engine.ContainerEngine", Keeping(containers={"c1": {}})), found)
 
 
 def test_what_appears_a_moment_after_the_death_of_a_driver_is_cleaned_too(

@@ -152,7 +152,7 @@ OPENS_BY_ITSELF = {
     "harness/foreign/jepsen_store.py": "a folder of the user's",
     "harness/foreign/read.py": "a file of the user's",
     "reports/pictures/svg.py": "our own templates",
-    "reports/pictures/timeline.py": "our own templates",
+    "reports/text/templates.py": "our own templates",
     "reports/many/claims.py": "our own table",
     "harness/verdicts/finding_kinds.py": "our own table",
     "reports/outputs/gate.py": "writes where the user says",
