@@ -19,7 +19,7 @@ from holdfast import catalogue
 from holdfast.harness.core.loading import load
 from holdfast.interpreter import build
 from holdfast.nemesis.agent import nft
-from holdfast.nemesis.agent.requests import Agent
+from holdfast.nemesis.agent.requests import FaultAgent
 
 ROUNDS, SLOW_ROUNDS = 200, 20
 CALLS = """
@@ -61,7 +61,7 @@ class Bench:
     """One agent in this process, its nodes adopted; every fault gets an id of its own."""
 
     def __init__(self, pids: Sequence[int]) -> None:
-        self._agent = Agent()
+        self._agent = FaultAgent()
         self._faults = 0
         kinds = (load(row.entry) for row in catalogue.NEMESES.values())
         self._ask("load", halves=list(dict.fromkeys(half for one in kinds for half in one.agent)))

@@ -17,7 +17,7 @@ from holdfast import catalogue
 from holdfast.clusters.backends.local.backend import MOUNTS_VARIABLE, diskless, launch_prefix
 from holdfast.harness.core.loading import load
 from holdfast.interpreter import build
-from holdfast.nemesis.agent.requests import Agent
+from holdfast.nemesis.agent.requests import FaultAgent
 
 ROUNDS, DISK_BYTES = 50, 512 << 20
 WRITER = """
@@ -37,7 +37,7 @@ def main() -> int:
     if MOUNTS_VARIABLE not in os.environ:
         words = [*launch_prefix(disks=True), sys.executable, "-m", "benchmarks.power_loss"]
         os.execvp(words[0], words)
-    agent = Agent()
+    agent = FaultAgent()
     kinds = (catalogue.NEMESES[name].entry for name in ("power", "disk-hang"))
     ask(agent, "load", halves=[half for entry in kinds for half in load(entry).agent])
     with tempfile.TemporaryDirectory() as folder:
@@ -53,7 +53,7 @@ def main() -> int:
     return 0
 
 
-def fault(agent: Agent, at: Path, do: str, number: int) -> float:
+def fault(agent: FaultAgent, at: Path, do: str, number: int) -> float:
     """Milliseconds of one injection on a new process."""
     words = [sys.executable, "-S", "-P", "-c", WRITER, str(at)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
@@ -66,7 +66,7 @@ def fault(agent: Agent, at: Path, do: str, number: int) -> float:
     return took
 
 
-def ask(agent: Agent, do: str, **args: object) -> float:
+def ask(agent: FaultAgent, do: str, **args: object) -> float:
     """Milliseconds that the agent took."""
     reply = agent.serve({"id": 1, "do": do, **args})
     if not reply["ok"]:

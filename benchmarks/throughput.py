@@ -41,7 +41,7 @@ from holdfast.clusters.systems.redis.lean_connection import Lean
 from holdfast.clusters.systems.redis.native_client import OwnRedisLock
 from holdfast.clusters.systems.redis.resp import encoded
 from holdfast.clusters.systems.redis.system import LIBRARIES
-from holdfast.harness.client.context import Context, Parts
+from holdfast.harness.client.context import Context, Dependencies
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.ports import CALL, ClientSetup
@@ -184,7 +184,7 @@ def context(recorder: Recorder, process: int, stamps: KernelStamps | None) -> Co
         options={},
         tell=lambda *args, **kwargs: told[0].tell(*args, **kwargs),
     )
-    parts = Parts(
+    parts = Dependencies(
         lock_client=OwnRedisLock(setup),
         resource=nobody,
         recorder=recorder,

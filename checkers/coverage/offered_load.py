@@ -6,7 +6,7 @@ from holdfast.checkers.facts.distribution import dist
 from holdfast.checkers.holds.history_index import column, rows_of, took
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Op, Status
-from holdfast.harness.history.pace import due, too_few
+from holdfast.harness.history.calls import due, too_few
 from holdfast.harness.verdicts.evidence import Pace
 
 

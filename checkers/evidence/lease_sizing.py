@@ -9,8 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from holdfast.checkers.facts.distribution import dist
-from holdfast.checkers.facts.stalls import DEATHS
-from holdfast.checkers.holds.derive import Attempt, attempts
+from holdfast.checkers.holds.derive import DEATHS, Attempt, attempts
 from holdfast.checkers.holds.history_index import column
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.json_value import plain

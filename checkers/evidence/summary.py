@@ -23,7 +23,7 @@ from holdfast.checkers.evidence.token_log import token_log
 from holdfast.checkers.facts.distribution import dist
 from holdfast.checkers.facts.latency_breakdown import acquire_split
 from holdfast.harness.core.case import Case
-from holdfast.harness.history.call_errors import call_errors
+from holdfast.harness.history.calls import call_errors
 from holdfast.harness.verdicts.evidence import (
     Evidence,
 )

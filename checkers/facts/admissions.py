@@ -1,4 +1,4 @@
-"""Attempts that the protected resource has admitted so far, and which are newer than a writer."""
+"""Attempts that the protected resource has admitted so far, and the writes of older ones after."""
 
 from __future__ import annotations
 
@@ -211,3 +211,17 @@ def walked(case: Case, keys: Ints) -> Iterator[tuple[resource_log.Request, Attem
         before = admitted.setdefault(request.key, Admitted(case))
         yield request, attempt, before
         before.add(attempt, request.row)
+
+
+Stale = tuple[resource_log.Request, Attempt, Attempt, int]
+"""An accepted write, its attempt, the newer attempt, and the row that had admitted it."""
+
+
+def stale_writes(case: Case) -> Iterator[Stale]:
+    """Every stale accepted write, in the order of the resource's log."""
+    requests = accepted(case)
+    keys = np.unique(requests.key[requests.write & requests.overtaken])
+    for request, attempt, before in walked(case, keys):
+        overtaken = before.newer_than(attempt) if request.write else None
+        if overtaken is not None:
+            yield request, attempt, *overtaken

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.harness.core.case import Case, Window
-from holdfast.harness.core.starved import PRESSURE
+from holdfast.harness.core.operations import PRESSURE
 
 
 def out_of_reach(case: Case, node: str) -> Sequence[tuple[int, int]]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from holdfast.checkers.facts.fault_windows import kills_only_clients, stops_a_minority
 from holdfast.checkers.holds.attempt_table import Table, table
-from holdfast.checkers.holds.derive import ENDS, INF, Attempt, Span
+from holdfast.checkers.holds.derive import DEATHS, ENDS, INF, Attempt, Span
 from holdfast.checkers.holds.history_index import Bools, EntryIndices, Ints, column
 from holdfast.checkers.holds.leases import EXPIRY_SLACK_NS
 from holdfast.checkers.holds.starvation import starved_ns
@@ -30,8 +30,6 @@ GAP_NS = SECOND
 NO_ANSWER = ("never-sent", "unreachable", "unavailable", "ConnectionError", "Connection refused")
 """Texts of errors without a response of the service, such as a request that was never sent."""
 
-DEATHS = ("killed", "closed")
-"""Ends of a claim after which its client no longer renews, waits or releases."""
 
 Asking = Callable[[Case, Attempt], Span | None]
 """The span in which an attempt counts as requesting without success, None if it does not."""

@@ -7,10 +7,7 @@ from collections.abc import Callable, Sequence
 from holdfast.checkers.facts.wording import seconds, span
 from holdfast.checkers.holds.starvation import starved_ns, without_starvation
 from holdfast.harness.core.case import Case
-from holdfast.harness.core.verdict import Finding
-
-STARVED = "the host had too little processor time"
-"""Part of the reason of a verdict that is UNKNOWN for that."""
+from holdfast.harness.core.verdict import STARVED, Finding
 
 
 def only_starved(

@@ -30,6 +30,8 @@ Span = tuple[int, int]
 ASKS = (Op.ACQUIRE, Op.TRY, Op.PROBE)
 ENDS = ("", "release", "lost", "closed", "killed", "force-unlock")
 """Why a claim ended: `Attempt.end_why`, whose place here is `Table.why`."""
+DEATHS = ("killed", "closed")
+"""Ends of a claim after which its client no longer renews, waits or releases."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -29,8 +29,7 @@ from holdfast.checkers.holds.starvation import Cover, starved_spans
 from holdfast.harness.client.context import GUARD_NS
 from holdfast.harness.core.case import Case, Window, among
 from holdfast.harness.core.clock import SECOND
-from holdfast.harness.core.operations import Op, Status
-from holdfast.harness.core.starved import DELAY
+from holdfast.harness.core.operations import DELAY, Op, Status
 from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
 
 PROPERTY = "no-hung-request"

@@ -14,14 +14,11 @@ Cost
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-
-import numpy as np
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
 from holdfast.checkers.facts import resource_log
-from holdfast.checkers.facts.admissions import accepted, walked
+from holdfast.checkers.facts.admissions import accepted, stale_writes
 from holdfast.checkers.facts.wording import drawn, lock_name, seconds, who
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import INF, Attempt
@@ -31,9 +28,6 @@ from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
 
 PROPERTY = "no-stale-write"
 NEEDS = ("contention", "requests", "stale-requests", "faults")
-
-Stale = tuple[resource_log.Request, Attempt, Attempt, int]
-"""An accepted write, its attempt, the newer attempt, and the row that had admitted it."""
 
 
 def check(case: Case) -> PropertyVerdict:
@@ -60,16 +54,6 @@ def _disputed(case: Case) -> list[str]:
         for larger, smaller, _ in pairs
         if max(written.get(larger.row, ()), default=-1) > min(places.get(smaller.row, [INF]))
     ][:1]
-
-
-def stale_writes(case: Case) -> Iterator[Stale]:
-    """Every stale accepted write, in the order of the resource's log."""
-    requests = accepted(case)
-    keys = np.unique(requests.key[requests.write & requests.overtaken])
-    for request, attempt, before in walked(case, keys):
-        overtaken = before.newer_than(attempt) if request.write else None
-        if overtaken is not None:
-            yield request, attempt, *overtaken
 
 
 def _finding(

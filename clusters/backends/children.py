@@ -9,13 +9,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from holdfast.clusters.backends import processes
+from holdfast.clusters.backends.processes import DIES_WITH_DRIVER
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.ports import Command, Place
 from holdfast.harness.runs import registry
 
 NOT_RUN = (126, 127)
-DIES_WITH_DRIVER = ("setpriv", "--pdeathsig", "KILL", "--")
 
 
 async def _exit_code(process: asyncio.subprocess.Process) -> int | None:

@@ -9,38 +9,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from holdfast.clusters.backends import frozen_disks, memory_groups, processes
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.runs import registry
+from holdfast.harness.runs.registry import Leftover
 
 QUICK_S = 3
 SURE_S = 30
 ROUNDS, BETWEEN_S = 8, 0.3
 KILLED_S, POLL_S = 5, 0.005
 """A killed process exits within this time, unless it waits for something in the kernel."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Leftover:
-    """One leftover to remove.
-
-    kind      "process", "control group", "disk", or one of a source's kinds
-    id        its pid, the engine's id, its folder, its loop device and the file behind it, or the
-              run's folder and the host's name in its manifest
-    label     of the run it belonged to
-    text      description for messages
-    started   of a process, in clock ticks since boot: a pid alone may be reused by now
-    """
-
-    kind: str
-    id: str
-    label: str
-    text: str
-    started: int = -1
 
 
 class Source(Protocol):

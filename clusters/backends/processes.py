@@ -12,6 +12,9 @@ from holdfast.harness.core.clock import MILLISECOND, SECOND, now_ns
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.runs import registry
 
+DIES_WITH_DRIVER = ("setpriv", "--pdeathsig", "KILL", "--")
+
+
 START_NS = 20 * SECOND
 AS_NOBODY = ("unshare", "--user", "--ipc", "--map-user=65534", "--map-group=65534", "--")
 """Runs a command as user `nobody` in a user namespace, so that its files remain ours, and in an IPC

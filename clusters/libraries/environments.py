@@ -21,8 +21,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from holdfast.clusters.libraries.projects import NO_MORE, Requirements
-from holdfast.harness.core.errors import EnvironmentFailed, UsageError
-from holdfast.harness.recording.error_lines import first_error
+from holdfast.harness.core.errors import EnvironmentFailed, UsageError, first_error
 
 ATTEMPTS = 3
 SILENT_S = 300

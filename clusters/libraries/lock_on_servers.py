@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from holdfast.clusters.libraries.on_servers import OnServers
+from holdfast.clusters.libraries.on_servers import WithoutClient
 from holdfast.clusters.libraries.system import KEPT, REACHED
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import System
@@ -53,7 +53,7 @@ class OwnLock(System, Protocol):
     def abilities(self, options: Mapping[str, str]) -> Sequence[str]: ...
 
 
-class LockOnServers(OnServers):
+class LockOnServers(WithoutClient):
     """A System: the servers of a built-in one, the client and the promises of the user."""
 
     def __init__(self, name: str) -> None:

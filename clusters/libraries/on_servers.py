@@ -28,7 +28,7 @@ from holdfast.harness.core.ports import (
 OF_SERVERS = "not for a library under test; use the system without a library"
 
 
-class OnServers:
+class WithoutClient:
     """A System without its client: that of `_servers`, asked with the options of `_rest`."""
 
     _servers: System

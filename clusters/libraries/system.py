@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from holdfast.clusters.libraries import environments
-from holdfast.clusters.libraries.on_servers import OnServers
+from holdfast.clusters.libraries.on_servers import WithoutClient
 from holdfast.clusters.libraries.rows import LIBRARIES, SERVERS
 from holdfast.clusters.systems.options import choose
 from holdfast.harness.core.errors import UsageError
@@ -48,7 +48,7 @@ def entry(system: str, options: Mapping[str, str]) -> str:
     return f"{__name__}:{system}/{package}=={version or row.version}/{api}"
 
 
-class LibrarySystem(OnServers):
+class LibrarySystem(WithoutClient):
     """A System: that of the servers, except for the client."""
 
     def __init__(self, name: str) -> None:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from holdfast.clusters.libraries.on_servers import OnServers
+from holdfast.clusters.libraries.on_servers import WithoutClient
 from holdfast.clusters.libraries.rows import SERVERS
 from holdfast.clusters.libraries.system import KEPT, REACHED
 from holdfast.clusters.programs import debian, npm
@@ -50,7 +50,7 @@ def entry(system: str, options: Mapping[str, str]) -> str:
     return f"{__name__}:{system}/{pinned(package, row, wanted)}/{package}"
 
 
-class ProgramLibrary(OnServers):
+class ProgramLibrary(WithoutClient):
     """A System: that of the servers, except for the client."""
 
     client = "holdfast.clusters.systems.program.client:client"

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from holdfast.catalogue.findings import FINDINGS
-from holdfast.packaging.package import Record
+from holdfast.packaging.package import PackageRecord
 from holdfast.packaging.shapes import IMPOSSIBLE
 
 BEGIN = """# Packages of findings
@@ -44,7 +44,7 @@ def reason(name: str) -> str:
     return NOT_SEEN
 
 
-def row(name: str, record: Record) -> str:
+def row(name: str, record: PackageRecord) -> str:
     """The row of a packaged finding."""
     fresh = f"{record.fresh} of {record.trials}" if record.fresh >= 0 else ""
     fixed = f"{record.fixed}: {record.fixed_shown} of {record.trials}" if record.fixed else ""
@@ -66,7 +66,7 @@ def page(folder: Path, before: str) -> str:
     for name in FINDINGS:
         measured = folder / name / "measured.json"
         if measured.exists():
-            known[name] = row(name, msgspec.json.decode(measured.read_bytes(), type=Record))
+            known[name] = row(name, msgspec.json.decode(measured.read_bytes(), type=PackageRecord))
     listed = "".join(known[name] for name in FINDINGS if name in known)
     others = "".join(f"- `{name}`: {reason(name)}.\n" for name in FINDINGS if name not in known)
     return f"{BEGIN}{listed}\nNot packaged:\n\n{others}" if others else f"{BEGIN}{listed}"

@@ -14,12 +14,11 @@ import msgspec
 
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.core.json_value import Json
+from holdfast.harness.core.json_value import Json, current
 from holdfast.harness.core.verdict import CALM as CALM
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.verdicts.evidence import Dist, Evidence, Number
-from holdfast.harness.verdicts.former_keys import current
 from holdfast.harness.verdicts.judged import Cause, Judged, Judgement, UnderKind
 from holdfast.harness.verdicts.left_unknown import Tried
 from holdfast.harness.verification.opportunities import DECIDERS, PATTERNS

@@ -98,7 +98,7 @@ class Cell:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Campaign:
+class CampaignSpec:
     """All cells, and their budget. runs 0, time_ns 0: no bound."""
 
     name: str
@@ -150,7 +150,9 @@ class _Reading:
             self.problems.append(line)
 
 
-def read(table: Mapping[str, Json], known: Known, where: str, name: str, stage: Stage) -> Campaign:
+def read(
+    table: Mapping[str, Json], known: Known, where: str, name: str, stage: Stage
+) -> CampaignSpec:
     """A campaign out of a TOML table; UsageError with one line per mistake.
 
     name: its default name.
@@ -178,7 +180,7 @@ def read(table: Mapping[str, Json], known: Known, where: str, name: str, stage: 
         reading.wrong("", "no runs: name at least one system")
     if reading.problems:
         raise UsageError(*reading.problems)
-    return Campaign(name=str(table.get("name", name)), cells=cells, time_ns=time_ns, runs=runs)
+    return CampaignSpec(name=str(table.get("name", name)), cells=cells, time_ns=time_ns, runs=runs)
 
 
 def _usual(common: Mapping[str, Json], row: Mapping[str, Json]) -> dict[str, Json]:

@@ -27,10 +27,11 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 from holdfast.harness.client import resource_replies
 from holdfast.harness.client.grants import Claims
-from holdfast.harness.client.guard import CANCELLED, Guard, unforeseen
+from holdfast.harness.client.guard import Guard, unforeseen
 from holdfast.harness.client.resource_replies import Resource
 from holdfast.harness.core.clock import SECOND, now_ns
 from holdfast.harness.core.operations import (
+    CANCELLED,
     NO_TOKEN,
     PLAIN,
     Answer,
@@ -65,7 +66,7 @@ NOBODY: AbstractContextManager[None] = nullcontext()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Parts:
+class Dependencies:
     """Dependencies of a Context. `now` is the clock of the run, ns; without `stamps` only the times
     of call and return are known."""
 
@@ -118,7 +119,7 @@ class Context:
     thread    makes the calls of a blocking client; None for a client of coroutines
     """
 
-    def __init__(self, parts: Parts, locks: tuple[str, ...]) -> None:
+    def __init__(self, parts: Dependencies, locks: tuple[str, ...]) -> None:
         self.locks = locks
         self.lease_ns = parts.lease_ns
         self.rng = parts.rng

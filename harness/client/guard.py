@@ -9,11 +9,10 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from holdfast.harness.core.operations import Answer, Status
+from holdfast.harness.core.operations import CANCELLED, Answer, Status
 from holdfast.harness.core.waiting import CANCEL_AGAIN_S
 
 GIVEN_UP = "no response: given up by the harness"
-CANCELLED = "cancelled by a fault"
 
 
 class Watch:

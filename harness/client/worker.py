@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from holdfast.harness.client.context import Context, Parts
+from holdfast.harness.client.context import Context, Dependencies
 from holdfast.harness.client.resource_replies import Resource, WritesItself
 from holdfast.harness.client.self_faults import OrderReceiver
 from holdfast.harness.core.clock import MILLISECOND, SECOND, now_ns
@@ -210,7 +210,7 @@ def context(
     lock_client = load(config["client"])(setup)
     if isinstance(lock_client, WritesItself):
         resource = lock_client.writer(resource, config["resource"]["address"])
-    parts = Parts(
+    parts = Dependencies(
         lock_client=lock_client,
         resource=resource,
         recorder=recorder,

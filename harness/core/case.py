@@ -11,8 +11,7 @@ import numpy.typing as npt
 
 from holdfast.harness.core.fault_traits import UNKNOWN, Traits
 from holdfast.harness.core.json_value import Json
-from holdfast.harness.core.operations import ROW_FIELDS, Op
-from holdfast.harness.core.starved import Starved
+from holdfast.harness.core.operations import ROW_FIELDS, Op, Starved
 from holdfast.harness.core.verdict import Finding, Promises, PropertyVerdict
 
 Column = npt.NDArray[np.int64]

@@ -1,4 +1,4 @@
-"""Errors that Holdfast shows to the user, with their exit codes.
+"""Errors that Holdfast shows to the user, with their exit codes, and those that programs print.
 
 HoldfastError
   UsageError          2   a name, option, plan or file that the user can fix
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -68,3 +69,25 @@ def no_space(error: OSError, path: Path | str = "") -> EnvironmentFailed | None:
     where = error.filename or path
     reason = f"{os.strerror(error.errno)}: {NEXT}"
     return EnvironmentFailed(f"{where}: {reason}" if where else reason)
+
+
+ERROR_LINE = re.compile(
+    r"(?:(?:Exception in thread|panic:|fatal error:|Segmentation fault)"  # JVM, Go, C
+    r"|(?:error|ERROR|Error|FATAL)(?:\[\w+\])?:"  # most tools, Node.js
+    r"|(?:Uncaught )?(?:[\w.]+[.:])?\w*(?:Error|Exception)(?: \[\w+\])?(?::|$))"  # Python, Node.js
+)
+LONGEST_LINE = 300
+"""Characters of a line that are kept."""
+
+
+def is_error(line: str) -> bool:
+    """Whether a line begins with an error, as the common languages and tools print one."""
+    return ERROR_LINE.match(line.strip()) is not None
+
+
+def first_error(lines: Iterable[str]) -> str:
+    """The first such line, without the space around it; "" if there is none.
+
+    The first, because its consequences follow: Node.js ends with its version, pip with a hint.
+    """
+    return next((line.strip()[:LONGEST_LINE] for line in lines if is_error(line)), "")

@@ -1,4 +1,4 @@
-"""The type of a JSON value, and the JSON form of a dataclass.
+"""The type of a JSON value, the JSON form of a dataclass, and keys that older versions wrote.
 
 `Json` is for what is read, written or sent as JSON without a type of its own.
 """
@@ -52,3 +52,22 @@ def _names(kind: type[object]) -> Sequence[tuple[str, object]]:
 def _absent(value: object, default: object) -> bool:
     # Of a dataclass only the default itself: a measurement may happen to be equal to it.
     return value is default or (not is_dataclass(default) and value == default)
+
+
+FORMER = {"bit": "effective"}
+"""Former key -> key. Fault rows and judged faults of holdfast-run/1 and holdfast-verdict/1 and 2,
+their evidence, and the results of campaigns."""
+WITHIN = ("evidence", "faults")
+"""Keys of the objects that may have former keys inside."""
+
+
+def current(table: Mapping[str, Json]) -> dict[str, Json]:
+    """A fault row, a result or a whole `verdicts.json` with the keys of today; others stay."""
+    found = {FORMER.get(name, name): value for name, value in table.items()}
+    for name in WITHIN:
+        inner = found.get(name)
+        if isinstance(inner, Mapping):
+            found[name] = current(inner)
+        elif isinstance(inner, list):
+            found[name] = [current(one) if isinstance(one, Mapping) else one for one in inner]
+    return found

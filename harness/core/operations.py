@@ -145,6 +145,9 @@ ONCE = -1
 """In column aux of a write: an idempotent command, identified by its key, which takes effect once
 from any client."""
 
+CANCELLED = "cancelled by a fault"
+"""Error text of a call that a fault of the client's own cancelled."""
+
 CHANGED = "changed"
 """Prefix of the error text of a FAIL that means: the lock's newest token is another one."""
 
@@ -306,3 +309,17 @@ def attempt_name(clients: Mapping[int, str], attempt: int) -> str:
     the logical clients, as `client_names` has them."""
     process = attempt >> 32
     return f"{clients.get(process, f'p{process}')}/{attempt & 0xFFFFFFFF}"
+
+
+DELAY, PRESSURE = "delay", "pressure"
+"""Kinds: the process was delayed; processes on its host waited for CPU nearly all the time."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Starved:
+    """A span on the run's clock. kind: DELAY, of the process on `node`; PRESSURE, of its host."""
+
+    node: str
+    kind: str
+    from_ns: int
+    to_ns: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -191,6 +191,9 @@ class Seen:
     also: tuple[PlanChange, ...] = ()
 
 
+STARVED = "the host had too little processor time"
+"""Part of the reason of a verdict that is UNKNOWN for that."""
+
 CALM = "none"
 """Key in `PropertyVerdict.under` for a run, or part of a run, without faults."""
 
@@ -322,3 +325,17 @@ class Promises:
         """
         lasting_ns = self.lasting_ns(lease_ns)
         return max(self.notice_ns, lasting_ns) if self.lapses else self.notice_ns or lasting_ns
+
+
+def promised(
+    prop: str, promises: Promises, options: Mapping[str, str], kinds: Sequence[str]
+) -> bool:
+    """Whether a system promises the property under these kinds of fault.
+
+    options   of the run: its resource and workload decide too
+    """
+    if prop in ENFORCED_BY_RESOURCE and options["resource"] == "unfenced":
+        return False
+    if prop == "exactly-once-job" and options.get("mark", "0") != "0":
+        return False
+    return promises.promised(prop, kinds)

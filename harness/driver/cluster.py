@@ -14,7 +14,13 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from holdfast.harness.core.clock import MILLISECOND, SECOND
-from holdfast.harness.core.errors import NEXT, EnvironmentFailed
+from holdfast.harness.core.errors import (
+    LONGEST_LINE,
+    NEXT,
+    EnvironmentFailed,
+    first_error,
+    is_error,
+)
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import GENERATION
 from holdfast.harness.core.ports import (
@@ -37,7 +43,6 @@ from holdfast.harness.driver.schedule import Agent
 from holdfast.harness.plans.manifest import Entries, Options
 from holdfast.harness.plans.plan import RUNNING, SIMULATOR, Plan, lock_names
 from holdfast.harness.recording import full_disk
-from holdfast.harness.recording.error_lines import MOST, first_error, is_error
 from holdfast.harness.runs.directory import RunDir, write_json
 
 READY_WITHIN_NS = 20 * SECOND
@@ -340,7 +345,7 @@ class Cluster:
         except OSError:
             lines = []
         # Our own servers start each line with their clock, which is omitted here.
-        shown = [re.sub(STAMPED_LINE, "", line)[:MOST] for line in lines[-LOG_LINES:]]
+        shown = [re.sub(STAMPED_LINE, "", line)[:LONGEST_LINE] for line in lines[-LOG_LINES:]]
         if shown and is_error(shown[-1]):
             # The end of a traceback: what stands before it are lines of code.
             shown = shown[-1:]

@@ -9,7 +9,7 @@ from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.fault_traits import FORCE, HANDOVER
 from holdfast.harness.core.ports import FailsOver, Leader, Node, Rejoins
 from holdfast.harness.core.waiting import until_answer
-from holdfast.harness.driver.schedule import WAITED
+from holdfast.harness.runs.journal import WAITED
 
 if TYPE_CHECKING:
     from holdfast.harness.driver.operations import Evidence, Servers

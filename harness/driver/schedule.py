@@ -20,14 +20,12 @@ from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.ports import Fault, Leader, Nemesis, Node, Request, View
 from holdfast.harness.core.seeds import stream
 from holdfast.harness.core.waiting import Sleeps
-from holdfast.harness.history.current_holders import Hold
+from holdfast.harness.history.so_far import Hold
 from holdfast.harness.plans.events import Event, event
-from holdfast.harness.runs.journal import FaultRow
+from holdfast.harness.runs.journal import WAITED, FaultRow
 
 HOLDER_WITHIN_NS = 3 * SECOND
 LOOK_NS = 200 * MILLISECOND
-WAITED = "waited_ns"
-"""Evidence of an operation that waited, up to its beginning: its fault lasts that much longer."""
 TRIES = 3
 """Attempts of an unanswered `observe` or `heal` before the fault agent counts as lost."""
 

@@ -18,13 +18,14 @@ from holdfast.harness.core.waiting import cancel_until_done
 from holdfast.harness.driver.cluster import Cluster
 from holdfast.harness.recording.server_record import (
     GAP,
+    MOST_BYTES,
+    MOST_LINE,
     KeepsRecord,
     RecordEvent,
     RecordTask,
 )
 from holdfast.harness.runs import files
 from holdfast.harness.runs.directory import RunDir
-from holdfast.harness.runs.server_record import MOST_BYTES, MOST_LINE
 
 FOLLOWS_WITHIN_S = 20.0
 ENDS_WITHIN_S = 15.0

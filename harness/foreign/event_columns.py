@@ -30,7 +30,7 @@ from holdfast.harness.foreign.op_columns import (
     FIRST_TEXT,
     NO_ATTEMPT,
     Bools,
-    Coded,
+    CodedColumn,
     Ints,
     OpColumns,
     Rows,
@@ -282,9 +282,9 @@ def paired(events: Block, values: list[Hashable] | None, names: Named) -> OpColu
     if (keys == UNKEYED).any():
         keys = np.where(keys == UNKEYED, list(names.keys).index(None), keys).astype(np.int32)
     return OpColumns(
-        process=Coded(events.process.take(asked), names.processes),
-        f=Coded(events.f.take(asked), names.fs),
-        key=Coded(keys, names.keys),
+        process=CodedColumn(events.process.take(asked), names.processes),
+        f=CodedColumn(events.f.take(asked), names.fs),
+        key=CodedColumn(keys, names.keys),
         value=_values(values, asked.tolist()),
         result=_values(values, answer.tolist()),
         begin=asked.astype(np.int64),

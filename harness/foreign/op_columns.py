@@ -31,7 +31,7 @@ FIRST_TEXT = -2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Coded(Generic[V]):
+class CodedColumn(Generic[V]):
     """A column of few different values: `values[codes[n]]` is that of operation n."""
 
     codes: Rows
@@ -51,9 +51,9 @@ class OpColumns(Sequence[ForeignOp]):
     event, end_event: 32 bits; no history that fits in memory has more lines.
     """
 
-    process: Coded[int | str]
-    f: Coded[str]
-    key: Coded[Hashable]
+    process: CodedColumn[int | str]
+    f: CodedColumn[str]
+    key: CodedColumn[Hashable]
     value: Sequence[Hashable] | None
     result: Sequence[Hashable] | None
     begin: Ints

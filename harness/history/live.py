@@ -10,9 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from holdfast.harness.core.operations import Op, Status
-from holdfast.harness.history.current_holders import LOOK_S, CurrentHolds, Hold
-from holdfast.harness.history.event_counts import EventCounts
 from holdfast.harness.history.reader import Header, read_header, rows_at, segment_files
+from holdfast.harness.history.so_far import LOOK_S, CurrentHolds, EventCounts, Hold
 from holdfast.harness.plans.events import Event
 from holdfast.harness.recording.segments import READY
 

@@ -22,9 +22,9 @@ from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.history import host_clocks, reader
+from holdfast.harness.history.calls import narrowed
 from holdfast.harness.history.distinct_values import LOW_32, numbered
 from holdfast.harness.history.reader import Header
-from holdfast.harness.history.tighten import narrowed
 from holdfast.harness.recording.packed_format import whole_frames
 
 BLOCK_ROWS = 1 << 14

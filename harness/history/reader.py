@@ -26,10 +26,9 @@ from holdfast.harness.core.case import (
 )
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
-from holdfast.harness.core.operations import NO_TOKEN, ROW_BYTES, ROW_FIELDS, Op, Status
-from holdfast.harness.core.starved import Starved
+from holdfast.harness.core.operations import NO_TOKEN, ROW_BYTES, ROW_FIELDS, Op, Starved, Status
 from holdfast.harness.history import host_clocks, packed_columns
-from holdfast.harness.history.tighten import narrowed
+from holdfast.harness.history.calls import narrowed
 from holdfast.harness.recording import packed_format, starvation
 from holdfast.harness.recording.segments import (
     HEADER_BYTES,

@@ -9,7 +9,7 @@ from functools import partial
 from holdfast.harness.core.case import Case, Checker
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.verdict import SCHEMA, PropertyVerdict, Verdict
-from holdfast.harness.history.call_errors import every_acquire_failed
+from holdfast.harness.history.calls import every_acquire_failed
 from holdfast.harness.judging import opportunities
 from holdfast.harness.judging.judgement import (
     Certifies,

@@ -7,9 +7,9 @@ from typing import Protocol
 
 from holdfast.harness.core.case import Case, Window
 from holdfast.harness.core.json_value import Json
-from holdfast.harness.core.verdict import PROPERTIES, Finding, PropertyVerdict, Verdict
+from holdfast.harness.core.verdict import PROPERTIES, Finding, PropertyVerdict, Verdict, promised
 from holdfast.harness.judging import opportunities
-from holdfast.harness.judging.outcome import kinds_in, promised
+from holdfast.harness.judging.outcome import kinds_in
 from holdfast.harness.judging.shown_rows import event
 from holdfast.harness.plans.manifest import RecordedChecker
 from holdfast.harness.verdicts.judged import Judgement, ObservedFault, Shown, UnderKind

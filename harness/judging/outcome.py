@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from holdfast.harness.core.verdict import (
     CALM,
-    ENFORCED_BY_RESOURCE,
-    Promises,
     Verdict,
     worst,
 )
 from holdfast.harness.verdicts.judged import Judgement
-
-
-def promised(
-    prop: str, promises: Promises, options: Mapping[str, str], kinds: Sequence[str]
-) -> bool:
-    """Whether a system promises the property under these kinds of fault.
-
-    options   of the run: its resource and workload decide too
-    """
-    if prop in ENFORCED_BY_RESOURCE and options["resource"] == "unfenced":
-        return False
-    if prop == "exactly-once-job" and options.get("mark", "0") != "0":
-        return False
-    return promises.promised(prop, kinds)
 
 
 def kinds_in(key: str) -> list[str]:

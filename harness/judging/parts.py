@@ -30,9 +30,8 @@ from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.verdict import PropertyVerdict, Verdict
 from holdfast.harness.history import reader
-from holdfast.harness.history.call_errors import every_acquire_failed
+from holdfast.harness.history.calls import due, every_acquire_failed, too_few
 from holdfast.harness.history.distinct_values import distinct
-from holdfast.harness.history.pace import due, too_few
 from holdfast.harness.history.parts import LONGEST_NS, Part, Parts
 from holdfast.harness.judging.judge import judge_one, judged_of
 from holdfast.harness.judging.run_case import case_of, options_of

@@ -51,7 +51,7 @@ class RecordedHold:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Record:
+class RecordedHolds:
     """A record as holds. Everything done until `until_ns` is in it, gaps excepted.
 
     double   pairs of a hold and the owner that got its entry before it ended
@@ -145,7 +145,7 @@ class _Locks:
             self.double.append((holder, hold))
 
 
-def derived(events: Iterable[RecordEvent], called: Mapping[str, int]) -> Record:
+def derived(events: Iterable[RecordEvent], called: Mapping[str, int]) -> RecordedHolds:
     """The holds of a record. called: owner -> when its acquire was called."""
     segments = _segments(events)
     locks, gaps, source, count = _Locks(), list[Gap](), "", 0
@@ -167,7 +167,7 @@ def derived(events: Iterable[RecordEvent], called: Mapping[str, int]) -> Record:
                 after_ns = max(called_ns, done_after(event.at))
                 until_ns = max(until_ns, after_ns)
                 locks.change(event, after_ns)
-    return Record(
+    return RecordedHolds(
         source=source,
         events=count,
         holds=locks.holds,

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from holdfast.harness.core.case import Case, Checker
+from holdfast.harness.history.calls import share
 from holdfast.harness.history.reader import load
-from holdfast.harness.history.tighten import share
 from holdfast.harness.judging.judge import judge_case
 from holdfast.harness.judging.judgement import Certifies
 from holdfast.harness.judging.lens import Lens, kept

@@ -21,8 +21,8 @@ from holdfast.harness.judging.recorded_holds import (
     ENDS,
     IN_GAP,
     OPEN,
-    Record,
     RecordedHold,
+    RecordedHolds,
     derived,
 )
 from holdfast.harness.runs import server_record
@@ -35,7 +35,7 @@ ASKS, NO_ANSWER = (Op.ACQUIRE, Op.TRY, Op.PROBE), (Status.INFO, Status.INVOKED)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Call:
+class RecordedCall:
     """One call of a client; `to_ns` is 0 while it has not returned."""
 
     op: Op
@@ -47,13 +47,13 @@ class Call:
 
 
 @dataclass(kw_only=True, slots=True)
-class Attempt:
+class RecordedAttempt:
     """One exclusive acquire, and the later calls of its hold."""
 
     id: int
     lock: str
-    acquire: Call
-    later: list[Call] = field(default_factory=list)
+    acquire: RecordedCall
+    later: list[RecordedCall] = field(default_factory=list)
 
 
 def compared(run: RunDir, case: Case) -> ServerRecord | None:
@@ -69,26 +69,26 @@ def compared(run: RunDir, case: Case) -> ServerRecord | None:
     return compare(record, attempts, case)
 
 
-def attempts_of(case: Case) -> list[Attempt]:
+def attempts_of(case: Case) -> list[RecordedAttempt]:
     """The exclusive acquires of a history, with their renewals and releases, in order of calls."""
     rows, strings = case.history.rows, case.history.strings
     names = ("f", "status", "t_inv", "t_ret", "token", "res", "attempt", "key", "mode")
     wanted = np.isin(rows["f"], [*ASKS, Op.RENEW, Op.RELEASE])
-    found: dict[int, Attempt] = {}
+    found: dict[int, RecordedAttempt] = {}
     for f, status, t_inv, t_ret, token, res, attempt, key, mode in zip(
         *(rows[name][wanted].tolist() for name in names), strict=True
     ):
-        call = Call(
+        call = RecordedCall(
             op=Op(f), status=Status(status), from_ns=t_inv, to_ns=t_ret, token=token, ttl_ns=res
         )
         if call.op in ASKS and mode == Mode.EXCLUSIVE:
-            found[attempt] = Attempt(id=attempt, lock=strings[key], acquire=call)
+            found[attempt] = RecordedAttempt(id=attempt, lock=strings[key], acquire=call)
         elif call.op not in ASKS and attempt in found:
             found[attempt].later.append(call)
     return list(found.values())
 
 
-def compare(record: Record, attempts: Sequence[Attempt], case: Case) -> ServerRecord:
+def compare(record: RecordedHolds, attempts: Sequence[RecordedAttempt], case: Case) -> ServerRecord:
     """All differences, and how much was compared."""
     comparison = _Comparison(record=record, case=case)
     known = {str(one.id) for one in attempts}
@@ -120,7 +120,7 @@ def compare(record: Record, attempts: Sequence[Attempt], case: Case) -> ServerRe
 
 @dataclass(frozen=True, kw_only=True)
 class _Comparison:
-    record: Record
+    record: RecordedHolds
     case: Case
 
     @cached_property
@@ -136,10 +136,10 @@ class _Comparison:
         pairs = zip(calls["key"].tolist(), calls["t_inv"].tolist(), strict=True)
         return {strings[key]: t_inv for key, t_inv in reversed(list(pairs))}
 
-    def hold_of(self, attempt: Attempt) -> RecordedHold | None:
+    def hold_of(self, attempt: RecordedAttempt) -> RecordedHold | None:
         return self.holds.get((attempt.lock, str(attempt.id)))
 
-    def counted(self, attempt: Attempt, hold: RecordedHold | None) -> Iterator[str]:
+    def counted(self, attempt: RecordedAttempt, hold: RecordedHold | None) -> Iterator[str]:
         """Names of the counts to which an acquire belongs."""
         acquire = attempt.acquire
         if acquire.status is Status.OK:
@@ -157,12 +157,14 @@ class _Comparison:
         elif hold is not None and hold.state == ENDS and not self._held_after(hold, acquire.to_ns):
             yield "undone"
 
-    def _never(self, acquire: Call) -> bool:
+    def _never(self, acquire: RecordedCall) -> bool:
         """Whether a call without an outcome has no effect up to the end of a whole record."""
         record = self.record
         return record.whole and record.covers(acquire.from_ns, record.until_ns)
 
-    def differences(self, attempt: Attempt, hold: RecordedHold | None) -> Iterator[Difference]:
+    def differences(
+        self, attempt: RecordedAttempt, hold: RecordedHold | None
+    ) -> Iterator[Difference]:
         """What the responses to one attempt say against the record."""
         acquire = attempt.acquire
         if acquire.status is Status.OK and hold is None:
@@ -178,7 +180,7 @@ class _Comparison:
         if hold is not None:
             yield from self._of_ends(attempt, hold)
 
-    def _of_grant(self, attempt: Attempt, hold: RecordedHold) -> Iterator[Difference]:
+    def _of_grant(self, attempt: RecordedAttempt, hold: RecordedHold) -> Iterator[Difference]:
         acquire = attempt.acquire
         if hold.after_ns > acquire.to_ns:
             text = f"was granted {attempt.lock} before its hold begins in the record"
@@ -194,7 +196,7 @@ class _Comparison:
             text = f"lost {attempt.lock} {where}, before its lease was over and without a release"
             yield self._difference("lost", attempt, hold.ends_before_ns, text, hold)
 
-    def _lost(self, attempt: Attempt, hold: RecordedHold) -> bool:
+    def _lost(self, attempt: RecordedAttempt, hold: RecordedHold) -> bool:
         """Whether the hold ended before its lease can have been over, and without a call that may
         have ended it."""
         promises, ended_ns = self.case.promises, hold.ends_before_ns
@@ -215,7 +217,7 @@ class _Comparison:
         )
         return ended_ns < lease_over_ns - promises.slip_ns
 
-    def _of_ends(self, attempt: Attempt, hold: RecordedHold) -> Iterator[Difference]:
+    def _of_ends(self, attempt: RecordedAttempt, hold: RecordedHold) -> Iterator[Difference]:
         """Releases and renewals against the end of the hold in the record."""
         promises = self.case.promises
         for call in attempt.later:
@@ -260,7 +262,12 @@ class _Comparison:
         return node or f"owner {owner[:60]!r}"
 
     def _difference(
-        self, kind: str, attempt: Attempt, t_ns: int, text: str, hold: RecordedHold | None = None
+        self,
+        kind: str,
+        attempt: RecordedAttempt,
+        t_ns: int,
+        text: str,
+        hold: RecordedHold | None = None,
     ) -> Difference:
         process = attempt.id >> 32
         client = self.case.nodes.get(process, f"process {process}")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -405,3 +405,13 @@ def _table(head: str, values: Mapping[str, str]) -> list[str]:
 
 def _key(name: str) -> str:
     return name if _NAME.fullmatch(name) and "." not in name else toml.quoted(name)
+
+
+def names_in(plan: Plan) -> Iterator[tuple[str, str]]:
+    """(kind of catalogue, name) of all that a plan names, each once."""
+    yield "systems", plan.system
+    yield "workloads", plan.workload
+    yield "backends", plan.backend
+    nemeses = [name for name, _ in plan.nemeses] + [fault.do for fault in plan.faults]
+    yield from (("nemeses", name) for name in dict.fromkeys(nemeses))
+    yield from (("checkers", name) for name in plan.checkers)

@@ -15,6 +15,14 @@ from typing import Protocol, runtime_checkable
 from holdfast.harness.core.json_value import OMITTED
 from holdfast.harness.core.ports import Node
 
+MOST_BYTES = 64 << 20
+"""Upper bound of a record's size."""
+
+
+MOST_LINE = 4096
+"""Upper bound of one line, in bytes."""
+
+
 BEGUN, PUT, GONE, STATE, SEEN, GAP, ENDED = "begun", "put", "gone", "state", "seen", "gap", "ended"
 EVENTS = (BEGUN, PUT, GONE, STATE, SEEN, GAP, ENDED)
 NOT_IN_RECORD = -1

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.harness.core.clock import MILLISECOND, SECOND, now_ns
-from holdfast.harness.core.starved import DELAY, PRESSURE, Starved
+from holdfast.harness.core.operations import DELAY, PRESSURE, Starved
 
 FILE = "starved.log"
 TICK_NS = 100 * MILLISECOND

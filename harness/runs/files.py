@@ -20,9 +20,8 @@ from typing import Any, NoReturn
 
 from holdfast.harness.core.clock import LARGEST
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.core.json_value import Json
+from holdfast.harness.core.json_value import Json, current
 from holdfast.harness.recording import full_disk
-from holdfast.harness.verdicts.former_keys import current
 
 MOST_BYTES = 256 << 20
 """Size limit of files that are read as a whole, except segments, which have their own limit."""

@@ -10,6 +10,9 @@ from holdfast.harness.core.json_value import OMITTED, Json
 from holdfast.harness.runs import directory, files
 from holdfast.harness.runs.directory import RunDir
 
+WAITED = "waited_ns"
+"""Evidence of an operation that waited, up to its beginning: its fault lasts that much longer."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FaultRow:

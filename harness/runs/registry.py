@@ -1,4 +1,4 @@
-"""Registry of this user's running runs, and whether the driver of a run is alive.
+"""Registry of this user's running runs, whether the driver of a run is alive, what is left of it.
 
 A driver is identified by its *mark*, `pid:start time:pid namespace`, because pids are reused.
 Everything that a backend starts carries the mark, which distinguishes leftovers of aborted runs
@@ -12,6 +12,26 @@ import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Leftover:
+    """One leftover to remove.
+
+    kind      "process", "control group", "disk", or one of a source's kinds
+    id        its pid, the engine's id, its folder, its loop device and the file behind it, or the
+              run's folder and the host's name in its manifest
+    label     of the run it belonged to
+    text      description for messages
+    started   of a process, in clock ticks since boot: a pid alone may be reused by now
+    """
+
+    kind: str
+    id: str
+    label: str
+    text: str
+    started: int = -1
+
 
 RUN_VARIABLE = "HOLDFAST_RUN"
 DRIVER_VARIABLE = "HOLDFAST_DRIVER"

@@ -7,14 +7,10 @@ from dataclasses import fields
 
 from holdfast.harness.core.clock import LARGEST
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.recording.server_record import EVENTS, RecordEvent
+from holdfast.harness.recording.server_record import EVENTS, MOST_BYTES, MOST_LINE, RecordEvent
 from holdfast.harness.runs import files
 from holdfast.harness.runs.directory import RunDir
 
-MOST_BYTES = 64 << 20
-"""Upper bound of a record's size."""
-MOST_LINE = 4096
-"""Upper bound of one line, in bytes."""
 TYPES = {one.name: str if one.type == "str" else int for one in fields(RecordEvent)}
 
 

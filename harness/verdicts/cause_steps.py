@@ -12,6 +12,9 @@ from holdfast.harness.verdicts.judged import Event, Judged, ObservedFault, Shown
 
 FAULTS = 3
 """Faults of one cause that are named; of more, their kinds and number."""
+DID = "did"
+"""Evidence of a fault: the words for what it did to its nodes ("shut down"), of its half."""
+LONGEST_DID = 60
 BY_CALLS = ("stale-accepted-write", "expired-owner-write")
 """Kinds of findings whose witnesses are the steps; of others the sentence of the finding is one,
 with the reason why the lock was held."""
@@ -104,11 +107,14 @@ def _fault_step(
     elif traits.shifts_clocks:
         text = f"{_clock(fault, nodes)} ({fault.do}) at {names.at(began_ns)}{_after(fault, owner)}"
     elif traits.kills or traits.kills_later:
-        text = f"{nodes} {_was(fault)} {_ended(fault)} ({fault.do}) at {names.at(began_ns)}"
+        did = _did(fault) or "killed"
+        text = f"{nodes} {_was(fault)} {did} ({fault.do}) at {names.at(began_ns)}"
     elif traits.cuts:
         text = f"{nodes} {_was(fault)} cut off ({fault.do}){lasted}{leases}"
     elif traits.operates in OPERATIONS:
         text = f"{OPERATIONS[traits.operates]} ({fault.do} of {nodes}){lasted}"
+    elif did := _did(fault):
+        text = f"{nodes} {_was(fault)} {did} ({fault.do}){lasted}"
     else:
         text = f"{fault.do} of {nodes}{lasted}"
     return Step(text=text, t_ns=began_ns, fault=fault.id)
@@ -118,10 +124,14 @@ def _was(fault: ObservedFault) -> str:
     return "were" if len(fault.nodes) > 1 else "was"
 
 
-def _ended(fault: ObservedFault) -> str:
-    """How its processes ended: by its evidence some may have shut down when they were asked to."""
+def _did(fault: ObservedFault) -> str:
+    """What it did to its nodes, as its evidence has it; "" if that does not say."""
+    did = fault.evidence.get(DID)
+    if isinstance(did, str):
+        return did[:LONGEST_DID]
+    # The agent of 0.2 had no words for servers that it had asked to stop.
     if not fault.evidence.get("shutdown_ns"):
-        return "killed"
+        return ""
     return "shut down or killed" if fault.evidence.get("grace_exceeded") else "shut down"
 
 

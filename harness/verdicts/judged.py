@@ -10,11 +10,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.core.json_value import OMITTED, Json, plain
+from holdfast.harness.core.json_value import OMITTED, Json, current, plain
 from holdfast.harness.core.verdict import Promises, Severity, Verdict
 from holdfast.harness.verdicts.departure import Traced
 from holdfast.harness.verdicts.evidence import Evidence, Number
-from holdfast.harness.verdicts.former_keys import current
 from holdfast.harness.verdicts.server_record import ServerRecord
 
 Span = tuple[int, int, str, int]

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from holdfast.harness.runs import inherited_signals
-from holdfast.nemesis.agent.requests import Agent
+from holdfast.nemesis.agent.requests import FaultAgent
 
 LONGEST_LINE = 1 << 20
 
@@ -25,7 +25,7 @@ def main() -> int:
     inherited_signals.end_here()
     with suppress(PermissionError):
         os.setsid()
-    agent = Agent()
+    agent = FaultAgent()
     for line in lines(0, watched()):
         try:
             request = json.loads(line)

@@ -8,11 +8,10 @@ from contextlib import closing
 from typing import Any, TypeVar
 
 from holdfast.nemesis.agent import processes
-from holdfast.nemesis.agent.fault_claims import Claims
 from holdfast.nemesis.agent.halves import Half
 from holdfast.nemesis.agent.hosted_nodes import World
 from holdfast.nemesis.agent.processes import Process
-from holdfast.nemesis.agent.request_errors import Evidence, Refused
+from holdfast.nemesis.agent.request_errors import Evidence, FaultClaims, Refused
 from holdfast.nemesis.agent.request_forms import FAULT, NODES, Form
 from holdfast.nemesis.agent.vdso import Patch, Skew, Unpatchable, offset_ns
 
@@ -24,12 +23,12 @@ LEAST_PPM, MOST_PPM = -999_999, 5_000_000
 LEAST_STROBE_NS = 1_000_000
 
 
-class Clocks:
+class ClockFaults:
     """Faults of kind `set_clock`."""
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._claims: Claims[str] = Claims()
+        self._claims: FaultClaims[str] = FaultClaims()
         self._skews: dict[str, Skew] = {}
         self._patched: dict[str, dict[Process, None]] = {}
 
@@ -141,5 +140,5 @@ CLOCKS = Half(
             "strobe_ns": ("whole nanoseconds", 0),
         },
     ),
-    make=Clocks,
+    make=ClockFaults,
 )

@@ -6,10 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from holdfast.nemesis.agent.fault_claims import Claims
 from holdfast.nemesis.agent.halves import Half
 from holdfast.nemesis.agent.hosted_nodes import World
-from holdfast.nemesis.agent.request_errors import Evidence
+from holdfast.nemesis.agent.request_errors import Evidence, FaultClaims
 from holdfast.nemesis.agent.request_forms import FAULT, MISSING, Form
 
 Link = tuple[str, str]
@@ -21,7 +20,7 @@ class Cuts:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._claims: Claims[Link] = Claims()
+        self._claims: FaultClaims[Link] = FaultClaims()
         self._before: dict[str, Counter[Link]] = {}
         self._carried: Counter[Link] = Counter()
 

@@ -24,7 +24,7 @@ from holdfast.nemesis.agent.tracing.system_calls import unsupported
 Args = Mapping[str, Any]
 
 
-class Agent:
+class FaultAgent:
     """State of one agent. `serve` executes one request and never raises."""
 
     def __init__(self) -> None:

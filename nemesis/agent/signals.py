@@ -9,11 +9,10 @@ from typing import Any
 
 from holdfast.harness.core.json_value import Json
 from holdfast.nemesis.agent import processes
-from holdfast.nemesis.agent.fault_claims import Claims
 from holdfast.nemesis.agent.halves import Half
 from holdfast.nemesis.agent.hosted_nodes import World
 from holdfast.nemesis.agent.processes import Process
-from holdfast.nemesis.agent.request_errors import Evidence, Refused
+from holdfast.nemesis.agent.request_errors import Evidence, FaultClaims, Refused
 from holdfast.nemesis.agent.request_forms import FAULT, MISSING, NODES, Form
 
 LONGEST_GRACE_NS = 5_000_000_000
@@ -28,7 +27,7 @@ class Stops:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._claims: Claims[str] = Claims()
+        self._claims: FaultClaims[str] = FaultClaims()
         self._stopped: dict[str, dict[Process, None]] = {}
         self._lock = threading.RLock()
 
@@ -101,7 +100,7 @@ class Kills:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._claims: Claims[str] = Claims()
+        self._claims: FaultClaims[str] = FaultClaims()
         self._killed: dict[str, dict[str, dict[str, str]]] = {}
 
     def inject(self, fault: str, args: Mapping[str, Any]) -> Evidence:
@@ -174,7 +173,12 @@ class Terminations:
                 forced.append(node)
             elif running:
                 shutdown[node] = max(took_ns[process] for process in running)
-        self._seen[fault] = {"shutdown_ns": shutdown, "grace_exceeded": forced}
+        ways = [way for way, nodes in (("shut down", shutdown), ("killed", forced)) if nodes]
+        self._seen[fault] = {
+            "shutdown_ns": shutdown,
+            "grace_exceeded": forced,
+            "did": " or ".join(ways),
+        }
         return {**self._kills.note(fault, ended), **self._seen[fault]}
 
     def observe(self, fault: str) -> Evidence:

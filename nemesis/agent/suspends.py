@@ -13,11 +13,10 @@ from contextlib import closing
 from holdfast.harness.core.json_value import Json
 from holdfast.nemesis.agent import processes
 from holdfast.nemesis.agent.absolute_waits import AbsoluteWaits
-from holdfast.nemesis.agent.fault_claims import Claims
 from holdfast.nemesis.agent.halves import Half
 from holdfast.nemesis.agent.hosted_nodes import World
 from holdfast.nemesis.agent.processes import Process
-from holdfast.nemesis.agent.request_errors import Evidence, Refused
+from holdfast.nemesis.agent.request_errors import Evidence, FaultClaims, Refused
 from holdfast.nemesis.agent.request_forms import FAULT, NODES, Form
 from holdfast.nemesis.agent.signals import Stops, worst
 from holdfast.nemesis.agent.vdso import Patch
@@ -33,7 +32,7 @@ class Suspends:
     def __init__(self, world: World) -> None:
         self._world = world
         self._stops = world.part(Stops)
-        self._claims: Claims[str] = Claims()
+        self._claims: FaultClaims[str] = FaultClaims()
         self._waits = AbsoluteWaits()
         self._since: dict[str, list[int]] = {}
         """suspended node -> its clocks when it was stopped, of `CLOCKS`"""

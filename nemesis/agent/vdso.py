@@ -69,7 +69,7 @@ class Skew:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Image:
+class VdsoImage:
     """The vDSO of this kernel: `entries` maps a function to (offset, its first bytes).
 
     room    offset of the free space that is used
@@ -97,7 +97,7 @@ class Unpatchable(Refused):
 
 
 @cache
-def image() -> Image:
+def image() -> VdsoImage:
     """This kernel's vDSO, read from our own memory. Errors: Unpatchable."""
     if os.uname().machine != "x86_64":
         raise Unpatchable(f"the clock patch is written for x86-64; this is {os.uname().machine}")
@@ -111,7 +111,7 @@ def image() -> Image:
     return parse(elf)
 
 
-def parse(elf: bytes) -> Image:
+def parse(elf: bytes) -> VdsoImage:
     """Finds the functions and the free space behind them in an ELF image. Errors: Unpatchable."""
     if elf[:6] != b"\x7fELF\x02\x01":
         raise Unpatchable("the vDSO is not a 64-bit ELF image")
@@ -136,7 +136,7 @@ def parse(elf: bytes) -> Image:
     for free in (max(loaded, sections + section_size * section_count), loaded):
         room = (free + 15) // 16 * 16
         if len(elf) - room >= NEEDED_BYTES:
-            return Image(entries=entries, room=room, size=len(elf))
+            return VdsoImage(entries=entries, room=room, size=len(elf))
     raise Unpatchable(f"the vDSO leaves {len(elf) - loaded} bytes; {NEEDED_BYTES} are needed")
 
 

@@ -21,8 +21,8 @@ from holdfast.reports.many.matrix import matrix
 from holdfast.reports.many.page_frame import render
 from holdfast.reports.many.trend import trend_rows
 from holdfast.reports.many.two_runs import measure
-from holdfast.reports.pictures.timeline import DIGEST
 from holdfast.reports.text.formatting import NONE, plain, seconds
+from holdfast.reports.text.templates import DIGEST
 
 FILTERS = ("system", "workload", "nemesis", "property", "verdict")
 """Filters of the list; each is the name of a form field."""

@@ -30,7 +30,7 @@ from holdfast.reports.many.matrix import (
 )
 from holdfast.reports.many.page_frame import render
 from holdfast.reports.many.performance import COLUMNS
-from holdfast.reports.text import tables
+from holdfast.reports.text import layout
 from holdfast.reports.text.formatting import count, percent, plain
 
 SIGNS = {HELD: "+", OPEN: "o", VIOLATED: "x", NOT_EXERCISED: "?"}
@@ -46,24 +46,24 @@ SPEED_SAYS = (
 
 def terminal(found: Matrix, *, width: int, colour: bool) -> str:
     """A table per system, at most `width` columns wide; without colour no escape sequence."""
-    console, out = tables.buffered(width, colour=colour)
+    console, out = layout.buffered(width, colour=colour)
     for system in found.systems:
         columns = found.columns(system)
         names = (plain(fault, 40) for fault in columns)
-        grid = tables.table(["property"], *names, title=Text(plain(system, 100)))
+        grid = layout.table(["property"], *names, title=Text(plain(system, 100)))
         for prop in found.rows(system):
             squares = [found.squares.get((system, prop, fault)) for fault in columns]
             grid.add_row(prop, *(_text(square) for square in squares))
-        tables.show(console, grid)
+        layout.show(console, grid)
     if found.speeds:
-        tables.show(console, _speeds(found))
+        layout.show(console, _speeds(found))
     console.print(Text(_legend(found)))
     console.print(Text(SIGNS_SAY))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
 
 def _speeds(found: Matrix) -> Table:
-    grid = tables.table((), *SPEED_OF, *COLUMNS.values(), title=Text("speed"))
+    grid = layout.table((), *SPEED_OF, *COLUMNS.values(), title=Text("speed"))
     for row in found.speeds:
         of = (row.system, row.workload, row.backend, row.faults, str(row.runs))
         grid.add_row(*(Text(plain(cell, 80)) for cell in (*of, *row.cells())))

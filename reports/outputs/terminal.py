@@ -15,7 +15,7 @@ from holdfast.harness.verdicts.section import Section
 from holdfast.reports.outputs import brief
 from holdfast.reports.outputs.brief import STYLES
 from holdfast.reports.run import story
-from holdfast.reports.text import formatting, tables
+from holdfast.reports.text import formatting, layout
 from holdfast.reports.text.layout import aligned
 
 FINDINGS_A_PROPERTY = 3
@@ -40,7 +40,7 @@ def render(
     verbose   with the tables of properties, errors and faults, and every cause
     sections  of features that looked at the run
     """
-    console, out = tables.buffered(width, colour=colour)
+    console, out = layout.buffered(width, colour=colour)
     if verbose:
         _print_verdict(console, run)
         _print_tables(console, run)
@@ -56,15 +56,15 @@ def render(
 def _print_tables(console: Console, run: Judged) -> None:
     if run.verdicts:
         console.print(Text("Properties", style="bold"))
-        tables.show(console, _properties(run, wide=console.width >= WIDE))
+        layout.show(console, _properties(run, wide=console.width >= WIDE))
     if any(len(one.under) > 1 for one in run.verdicts):
         console.print(Text("By kind of fault", style="bold"))
-        tables.show(console, _by_kind(run))
+        layout.show(console, _by_kind(run))
     _print_findings(console, run)
     _print_errors(console, run)
     if run.faults:
         console.print(Text("Faults", style="bold"))
-        tables.show(console, _faults(run))
+        layout.show(console, _faults(run))
 
 
 def _print_verdict(console: Console, run: Judged) -> None:
@@ -95,7 +95,7 @@ def _print_entry(console: Console, entry: story.Entry) -> None:
 
 
 def _properties(run: Judged, *, wide: bool) -> Table:
-    table = tables.table(
+    table = layout.table(
         ("property", "state", "promised", "severity"), "why", *(["coverage"] if wide else [])
     )
     for one in run.verdicts:
@@ -112,7 +112,7 @@ def _properties(run: Judged, *, wide: bool) -> Table:
 
 def _by_kind(run: Judged) -> Table:
     kinds = list(dict.fromkeys(kind for one in run.verdicts for kind in one.under))
-    table = tables.table(["property"], *(formatting.plain(kind, 40) for kind in kinds))
+    table = layout.table(["property"], *(formatting.plain(kind, 40) for kind in kinds))
     for one in run.verdicts:
         cells = [_under(one, one.under[kind]) if kind in one.under else Text("") for kind in kinds]
         table.add_row(Text(formatting.plain(one.property, 40)), *cells)
@@ -168,11 +168,11 @@ def _print_findings(console: Console, run: Judged) -> None:
 def _print_errors(console: Console, run: Judged) -> None:
     if run.evidence.errors:
         console.print(Text("Call errors", style="bold"))
-        tables.show(console, _errors(run))
+        layout.show(console, _errors(run))
 
 
 def _errors(run: Judged) -> Table:
-    table = tables.table(("op", "calls", "clients", "first"), "error")
+    table = layout.table(("op", "calls", "clients", "first"), "error")
     for one in run.evidence.errors[:ERRORS]:
         table.add_row(
             Text(formatting.plain(one.op, 20)),
@@ -185,7 +185,7 @@ def _errors(run: Judged) -> Table:
 
 
 def _faults(run: Judged) -> Table:
-    table = tables.table(
+    table = layout.table(
         ("fault", "kind", "target", "nodes", "from", "to", "effective"), "evidence"
     )
     for fault in run.faults:

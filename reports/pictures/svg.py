@@ -1,4 +1,4 @@
-"""SVG without a library: elements, a time scale, labels that do not collide.
+"""SVG without a library: elements, a time scale, labels that do not collide, files.
 
 Horizontal positions are percentages of the picture and vertical ones pixels, so that a picture
 scales with the page while its text keeps its size.
@@ -7,10 +7,12 @@ scales with the page while its text keeps its size.
 from __future__ import annotations
 
 import math
+import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from markupsafe import Markup
@@ -194,4 +196,26 @@ def _crossings(one: Placed, placed: Sequence[Placed]) -> int:
         (one.level > other.level and other.low < one.x < other.high)
         + (other.level > one.level and one.low < other.x < one.high)
         for other in placed
+    )
+
+
+TEMPLATES = Path(__file__).parents[1] / "templates"
+WIDTH, MARGIN = 1000, 12
+HEIGHT = re.compile(r'height="([\d.]+)"')
+
+
+def standalone(drawn: str) -> str:
+    """The text of an SVG file with a background. drawn: a picture as it stands in a page."""
+    style, patterns = ((TEMPLATES / name).read_text() for name in ("style.css", "patterns.svg"))
+    begun, _, body = drawn.partition(">")
+    size = HEIGHT.search(begun)
+    assert size is not None, "every picture has a height"
+    wide, high = WIDTH + 2 * MARGIN, float(size[1]) + 2 * MARGIN
+    inside = begun.replace('width="100%"', "").replace(f'width="{WIDTH}"', "")
+    inside = inside.replace("<svg", f'<svg x="{MARGIN}" y="{MARGIN}" width="{WIDTH}"', 1)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide}" height="{high:g}">'
+        f"<style><![CDATA[{style}]]></style>{patterns}"
+        '<rect width="100%" height="100%" style="fill: var(--sheet)"/>'
+        f"{inside}>{body}</svg>\n"
     )

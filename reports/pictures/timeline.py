@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
-from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,13 +25,6 @@ from holdfast.reports.pictures.packed_columns import (
     steps,
 )
 from holdfast.reports.text.formatting import evidence, plain
-
-SCRIPT = "".join(
-    path.read_text(encoding="utf-8")
-    for path in sorted((Path(__file__).parents[1] / "script").iterdir())
-)
-DIGEST = b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
-"""Hash of the script, for the page's content security policy."""
 
 MOST_OPS = 1_000_000
 MOST_STRINGS, STRING_LIMIT = 4000, 160

@@ -12,12 +12,12 @@ from holdfast.harness.verdicts.judged import Judged, Outcome
 from holdfast.harness.verdicts.section import Section
 from holdfast.reports.pictures import charts
 from holdfast.reports.pictures.overview import overview
-from holdfast.reports.pictures.timeline import DIGEST, SCRIPT, Recorded, timeline
+from holdfast.reports.pictures.timeline import Recorded, timeline
 from holdfast.reports.run import at_a_glance, coverage_table, next_step, page, story
 from holdfast.reports.run.coverage_advice import advices
 from holdfast.reports.run.nearby_operations import around, ends_of_leases
 from holdfast.reports.text import formatting
-from holdfast.reports.text.templates import template_environment
+from holdfast.reports.text.templates import DIGEST, SCRIPT, template_environment
 
 PLAN_LIMIT = 60_000
 

@@ -12,14 +12,13 @@ from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.statistics import clopper_pearson
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.verdicts.evidence import Dist
-from holdfast.harness.verdicts.finding_kinds import Kind
+from holdfast.harness.verdicts.finding_kinds import Kind, kind
 from holdfast.harness.verdicts.judged import Cause, Judged, Judgement, Shown
 from holdfast.reports.pictures import charts
 from holdfast.reports.pictures.cycle import draw_cycle
 from holdfast.reports.pictures.cycle_edges import cycle_of, section_cycle
 from holdfast.reports.pictures.finding import PHONE_PX, draw
 from holdfast.reports.pictures.finding_scene import NO_LEASES, Leases, Mark, Scene, halves, scene
-from holdfast.reports.run.finding_kinds import kind
 from holdfast.reports.run.nearby_operations import Beside
 from holdfast.reports.run.story import Entry, entries
 from holdfast.reports.text.formatting import plain, seconds

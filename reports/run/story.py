@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 
 from holdfast.harness.core.clock import MILLISECOND
 from holdfast.harness.core.verdict import PROPERTIES, Verdict, worst
+from holdfast.harness.verdicts.finding_kinds import kind
 from holdfast.harness.verdicts.judged import Cause, Judged, Judgement, Outcome
 from holdfast.harness.verdicts.left_unknown import of_run
 from holdfast.reports.run.at_a_glance import kinds_named
 from holdfast.reports.run.coverage_advice import advices
-from holdfast.reports.run.finding_kinds import kind
 from holdfast.reports.text.formatting import count, listed, plain, seconds, span, stopped
 
 EXERCISE = "To exercise what was not tested"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
+from base64 import b64encode
 from pathlib import Path
 from types import CodeType
 
@@ -13,6 +15,16 @@ from markupsafe import Markup, escape
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.verdicts.judged import Judgement
 from holdfast.reports.text import formatting
+
+SCRIPT = "".join(
+    path.read_text(encoding="utf-8")
+    for path in sorted((Path(__file__).parents[1] / "script").iterdir())
+)
+
+
+DIGEST = b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
+"""Hash of the script, for the page's content security policy."""
+
 
 OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]*")
 TEMPLATES = Path(__file__).parents[1] / "templates"

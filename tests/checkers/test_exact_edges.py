@@ -17,7 +17,7 @@ import pytest
 from holdfast import catalogue
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.starved import DELAY, PRESSURE, Starved
+from holdfast.harness.core.operations import DELAY, PRESSURE, Starved
 from holdfast.harness.core.verdict import Finding
 from tests.checkers.neighbours import MOMENTS, in_order, legal, tied
 from tests.checkers.test_near_misses import agree, of_every_rule, specimens

@@ -9,8 +9,7 @@ import pytest
 from holdfast.checkers.properties import grant_notice
 from holdfast.harness.core.case import History
 from holdfast.harness.core.clock import SECOND
-from holdfast.harness.core.operations import Terms
-from holdfast.harness.core.starved import DELAY, PRESSURE, Starved
+from holdfast.harness.core.operations import DELAY, PRESSURE, Starved, Terms
 from holdfast.harness.core.verdict import Finding, Verdict
 from tests.checkers.certified import told, verified
 from tests.checkers.examples import Examples

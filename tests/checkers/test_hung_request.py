@@ -10,8 +10,7 @@ import pytest
 from holdfast.checkers.properties.no_hung_request import check
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import SECOND
-from holdfast.harness.core.operations import Op
-from holdfast.harness.core.starved import DELAY, PRESSURE, Starved
+from holdfast.harness.core.operations import DELAY, PRESSURE, Op, Starved
 from holdfast.harness.core.verdict import Verdict
 from tests.checkers.faults import window
 from tests.checkers.shorthand import case, history

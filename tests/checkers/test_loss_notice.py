@@ -11,7 +11,7 @@ from holdfast import catalogue
 from holdfast.checkers.properties import loss_notice
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.starved import DELAY, PRESSURE, Starved
+from holdfast.harness.core.operations import DELAY, PRESSURE, Starved
 from holdfast.harness.core.verdict import PropertyVerdict, Verdict
 from tests.checkers.examples import Examples, specimen
 from tests.checkers.faults import window

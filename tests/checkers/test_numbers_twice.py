@@ -33,8 +33,7 @@ from holdfast.checkers.properties import (
 )  # fmt: skip
 from holdfast.harness.core.case import Case, Window
 from holdfast.harness.core.fault_traits import Traits
-from holdfast.harness.core.operations import Op, Status, spent
-from holdfast.harness.core.starved import DELAY, PRESSURE, Starved
+from holdfast.harness.core.operations import DELAY, PRESSURE, Op, Starved, Status, spent
 from holdfast.harness.verification.answers import Answers, Lengths
 from holdfast.harness.verification.waiting import Waits
 from holdfast.harness.verification.writes import Writes

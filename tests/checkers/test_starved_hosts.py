@@ -18,7 +18,7 @@ from holdfast.checkers.holds.attempt_table import table
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.starved import DELAY, PRESSURE, Starved
+from holdfast.harness.core.operations import DELAY, PRESSURE, Starved
 from holdfast.harness.core.verdict import PropertyVerdict, Verdict
 from tests.checkers.certified import told, verified
 from tests.checkers.shorthand import case

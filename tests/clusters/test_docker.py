@@ -32,7 +32,7 @@ def containers(folder: Path, label: str, count: int = 2) -> Cluster:
 
 def there(label: str) -> tuple[list[Any], list[Any]]:
     """Containers and networks of a label."""
-    return engine.labelled(engine.Engine(), {engine.NODES_LABEL: label})
+    return engine.labelled(engine.ContainerEngine(), {engine.NODES_LABEL: label})
 
 
 def test_nodes_reach_each_other_and_log_into_the_run_folder(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from holdfast.clusters.systems.failed_request import Failed
 from holdfast.clusters.systems.gcs import objects
 from holdfast.clusters.systems.gcs.client import client
 from holdfast.clusters.systems.gcs.system import SYSTEM
-from holdfast.clusters.systems.object_lock.contents import HELD, NO_BUCKET, Body, Found
+from holdfast.clusters.systems.object_lock.contents import HELD, NO_BUCKET, LockBody, StoredObject
 from holdfast.harness.core.errors import EnvironmentFailed, UsageError
 from holdfast.harness.core.operations import Grant, Mode, Status
 from holdfast.harness.core.ports import Node, Place
@@ -24,7 +24,7 @@ from tests.clusters.client_setup import client_setup
 from tests.front.test_runs import every_fault_has_evidence, nothing_promised_is_violated, run
 
 SECOND = 1_000_000_000
-OURS = Body(owner="c1_7", ends_ns=5, token=2)
+OURS = LockBody(owner="c1_7", ends_ns=5, token=2)
 
 
 class Server(http.server.BaseHTTPRequestHandler):
@@ -64,8 +64,8 @@ def test_a_write_names_the_generation_that_it_replaces(server: type[Server]) -> 
     server.said = [(200, "{}"), (200, "{}"), (200, "{}")]
     store = objects.Objects("127.0.0.1")
     store.write("a/b", OURS, None)
-    store.write("a/b", OURS, Found(body=OURS, etag="41"))
-    store.delete("a/b", Found(body=OURS, etag="42"))
+    store.write("a/b", OURS, StoredObject(body=OURS, etag="41"))
+    store.delete("a/b", StoredObject(body=OURS, etag="42"))
     path = "POST /upload/storage/v1/b/locks/o?uploadType=multipart&name=a%2Fb&ifGenerationMatch="
     assert [line for line, _ in server.asked] == [f"{path}0", f"{path}41", f"{path}42"]
     assert '{"owner": "c1_7", "ends_ns": 5, "token": 2}' in server.asked[1][1]
@@ -75,7 +75,7 @@ def test_a_write_names_the_generation_that_it_replaces(server: type[Server]) -> 
 def test_an_object_is_read_with_its_generation(server: type[Server]) -> None:
     server.said = [(200, '{"owner": "c1_7", "ends_ns": 5, "token": 2}'), (404, "")]
     store = objects.Objects("127.0.0.1")
-    assert store.read("a/b") == Found(body=OURS, etag="41")
+    assert store.read("a/b") == StoredObject(body=OURS, etag="41")
     assert store.read("a/b") is None
     assert server.asked[0][0] == "GET /storage/v1/b/locks/o/a%2Fb?alt=media"
 

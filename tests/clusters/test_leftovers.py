@@ -20,6 +20,7 @@ from holdfast.clusters.backends.docker.leftovers import OfEngine
 from holdfast.clusters.backends.ssh.leftovers import OfHosts
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.runs import registry
+from holdfast.harness.runs.registry import Leftover
 from tests.clusters.driving import eventually
 
 SOURCES = (OfEngine(), OfHosts())
@@ -85,12 +86,12 @@ def test_without_a_mark_the_registry_decides(
 
 @pytest.mark.parametrize("stray", [LEFT], indirect=True)
 def test_a_pid_that_names_a_stranger_by_now_is_left_alone(stray: subprocess.Popen[bytes]) -> None:
-    other = leftovers.Leftover(kind="process", id=str(stray.pid), label="stray", text="", started=1)
+    other = Leftover(kind="process", id=str(stray.pid), label="stray", text="", started=1)
     leftovers.clean(other)
     assert stray.poll() is None
 
 
-def of_engine() -> list[leftovers.Leftover]:
+def of_engine() -> list[Leftover]:
     """What is left in a container engine. Tests beside this one leave processes and control groups
     for a moment."""
     kinds = ("container", "network")
@@ -130,18 +131,18 @@ class Keeping:
 def test_a_network_that_the_engine_miscounts_is_told_from_one_in_use() -> None:
     found = {"Id": "4711", "Name": "some-run"}
     with pytest.raises(engine.Miscounted, match=r"network some-run .* restart dockerd"):
-        engine.remove_network(cast("engine.Engine", Keeping(containers={})), found)
+        engine.remove_network(cast("engine.ContainerEngine", Keeping(containers={})), found)
     with pytest.raises(docker.errors.APIError, match="4711 has active endpoints"):
-        engine.remove_network(cast("engine.Engine", Keeping(containers={"c1": {}})), found)
+        engine.remove_network(cast("engine.ContainerEngine", Keeping(containers={"c1": {}})), found)
 
 
 def test_what_appears_a_moment_after_the_death_of_a_driver_is_cleaned_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The engine goes on making what it was asked for: nothing, one thing, nothing, nothing."""
-    late = leftovers.Leftover(kind="container", id="1", label="run", text="late")
+    late = Leftover(kind="container", id="1", label="run", text="late")
     looks = [[], [late], [], [], [late]]
-    cleaned: list[leftovers.Leftover] = []
+    cleaned: list[Leftover] = []
     monkeypatch.setattr(leftovers, "BETWEEN_S", 0)
     monkeypatch.setattr(leftovers, "find", lambda label, sources: looks.pop(0))
     monkeypatch.setattr(leftovers, "clean", lambda one, sources: cleaned.append(one))
@@ -216,10 +217,10 @@ def test_a_note_is_kept_where_the_engine_did_not_answer(
 def test_a_refusal_is_told_and_keeps_the_note(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(leftover: leftovers.Leftover, sources: object) -> None:
+    def refuse(leftover: Leftover, sources: object) -> None:
         raise EnvironmentFailed("busy")
 
-    left = leftovers.Leftover(kind="network", id="1", label="kept", text="kept")
+    left = Leftover(kind="network", id="1", label="kept", text="kept")
     monkeypatch.setattr(OfEngine, "find", lambda self, notes, within_s: [left])
     monkeypatch.setattr(leftovers, "clean", refuse)
     note = killed_run(tmp_path, "kept")

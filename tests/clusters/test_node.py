@@ -15,7 +15,7 @@ from holdfast.clusters.systems.reference.consensus.messages import (
     Entry,
     GiveVote,
 )
-from holdfast.clusters.systems.reference.options import Options
+from holdfast.clusters.systems.reference.options import ReferenceOptions
 from holdfast.clusters.systems.reference.service.node import Asked, Effects, LockNode
 
 SECOND = 1_000_000_000
@@ -26,7 +26,7 @@ def started() -> LockNode:
     return LockNode(
         name="n1",
         peers=["n1", "n2", "n3"],
-        options=Options(),
+        options=ReferenceOptions(),
         rng=random.Random("n1"),
         durable=NOTHING,
         now_ns=0,

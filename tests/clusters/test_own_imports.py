@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.catalogue import user_system
-from holdfast.harness.core.user_imports import neighbours
+from holdfast.harness.core.loading import neighbours
 from tests.clusters.test_own_simulated import LOCK
 from tests.front.said import holdfast
 

@@ -15,7 +15,7 @@ import pytest
 
 from holdfast.clusters.systems.patroni import node, system
 from holdfast.clusters.systems.patroni.system import SYSTEM
-from holdfast.clusters.systems.postgres.replication import Role
+from holdfast.clusters.systems.postgres.replication import ReplicationState
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.fault_traits import HANDOVER
 from holdfast.harness.core.ports import ClientSetup, Leader, Node, Place
@@ -62,8 +62,8 @@ def test_clients_know_the_databases_only(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_the_primary_of_the_last_timeline_leads(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def role_of(server: Node) -> Role:
-        return Role(name=server.name, standby=False, timeline=int(server.name[1:]))
+    async def role_of(server: Node) -> ReplicationState:
+        return ReplicationState(name=server.name, standby=False, timeline=int(server.name[1:]))
 
     monkeypatch.setattr(system, "role_of", role_of)
     assert asyncio.run(SYSTEM.leader(NODES, {})) == Leader("n2", 2)

@@ -14,7 +14,7 @@ from holdfast.catalogue.design_sheet import with_kinds
 from holdfast.clusters.systems.database_client import NoSession, Servers, Session
 from holdfast.clusters.systems.postgres import replication, wire
 from holdfast.clusters.systems.postgres.advisory.system import SYSTEM as ADVISORY
-from holdfast.clusters.systems.postgres.replication import Role
+from holdfast.clusters.systems.postgres.replication import ReplicationState
 from holdfast.clusters.systems.postgres.server import HERE, STANDBY
 from holdfast.clusters.systems.postgres.system import PostgresSystem
 from holdfast.clusters.systems.sql_lease.system import MARIADB, POSTGRES, SqlLease
@@ -83,11 +83,11 @@ def test_a_query_has_its_first_row_or_nothing(
 def with_roles(monkeypatch: pytest.MonkeyPatch, **roles: tuple[bool, int]) -> None:
     """Servers that report these roles: whether a standby, and the timeline."""
 
-    async def role_of(server: Node) -> Role | None:
+    async def role_of(server: Node) -> ReplicationState | None:
         if server.name not in roles:
             return None
         standby, timeline = roles[server.name]
-        return Role(name=server.name, standby=standby, timeline=timeline)
+        return ReplicationState(name=server.name, standby=standby, timeline=timeline)
 
     monkeypatch.setattr(replication, "role_of", role_of)
 

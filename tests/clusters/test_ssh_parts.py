@@ -12,8 +12,8 @@ import pytest
 
 from holdfast.clusters.backends.ssh import hosts_file
 from holdfast.clusters.backends.ssh.fault_agents import merged
-from holdfast.clusters.backends.ssh.file_mirror import Mirror
-from holdfast.clusters.backends.ssh.host_channel import Gone, Line
+from holdfast.clusters.backends.ssh.file_mirror import FileMirror
+from holdfast.clusters.backends.ssh.host_channel import HostGone, Line
 from holdfast.clusters.backends.ssh.remote_host import Copies
 from holdfast.harness.core.errors import EnvironmentFailed, UsageError
 from holdfast.harness.core.operations import Op, Status
@@ -55,7 +55,7 @@ def test_every_mistake_in_a_hosts_file_is_told_at_once(tmp_path: Path) -> None:
     assert "host 4: 'z' is not an IPv4 address" in told
 
 
-def carried(mirror: Mirror, copies: Copies) -> None:
+def carried(mirror: FileMirror, copies: Copies) -> None:
     """One look, arrived."""
     for name, at, data in mirror.look()[0]:
         copies.write(name, at, base64.b64decode(data))
@@ -64,7 +64,7 @@ def carried(mirror: Mirror, copies: Copies) -> None:
 def test_what_was_fetched_is_what_was_recorded_at_every_look(tmp_path: Path) -> None:
     there, here = tmp_path / "there", tmp_path / "here"
     (there / "history").mkdir(parents=True)
-    mirror, copies = Mirror(there), Copies(here)
+    mirror, copies = FileMirror(there), Copies(here)
     recorder = Recorder(there / "history", "c1", {"node": "c1", "processes": [1]})
     first = recorder.invoke(Op.ACQUIRE, 1, recorder.intern("lock"), attempt=1)
     carried(mirror, copies)
@@ -93,7 +93,7 @@ def test_what_was_fetched_is_what_was_recorded_at_every_look(tmp_path: Path) -> 
 def test_a_closed_segment_is_whole_here_after_every_piece(tmp_path: Path) -> None:
     there, here = tmp_path / "there", tmp_path / "here"
     (there / "history").mkdir(parents=True)
-    mirror, copies = Mirror(there), Copies(here)
+    mirror, copies = FileMirror(there), Copies(here)
     with Recorder(there / "history", "c1", {"node": "c1", "processes": [1]}) as recorder:
         for n in range(1500):
             recorder.complete(recorder.invoke(Op.READ, 1, 0, attempt=n), Status.OK)
@@ -159,6 +159,6 @@ def test_a_hosts_late_answer_is_never_that_to_a_later_question() -> None:
             return SilentOnce()
 
     line = Line(cast("Any", Connection()), ["program"])
-    with pytest.raises(Gone, match="no response within"):
+    with pytest.raises(HostGone, match="no response within"):
         line.ask({"do": "leader"})
     assert line.ask({"do": "ready"}).answer == {"said": 2}

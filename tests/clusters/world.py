@@ -23,7 +23,7 @@ from holdfast.clusters.systems.reference.consensus.messages import (
     unpack,
 )
 from holdfast.clusters.systems.reference.consensus.raft import Role
-from holdfast.clusters.systems.reference.options import Options
+from holdfast.clusters.systems.reference.options import ReferenceOptions
 from holdfast.clusters.systems.reference.service.node import Asked, Effects, Input, LockNode
 
 MS = 1_000_000
@@ -52,7 +52,9 @@ class World:
         self.rng = random.Random(f"world {seed}")
         self.now_ns = 0
         self.names = [f"n{n}" for n in range(1, nodes + 1)]
-        self.options = Options(election_ns=100 * MS, snapshot_every=self.rng.choice((10, 40, 1000)))
+        self.options = ReferenceOptions(
+            election_ns=100 * MS, snapshot_every=self.rng.choice((10, 40, 1000))
+        )
         self.loss = self.rng.choice((0.0, 0.05, 0.2))
         self.slow_ns = self.rng.choice((2, 10, 60)) * MS
         self.forgetful = forgetful

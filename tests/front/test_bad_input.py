@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.api import plan_options
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.plans.manifest import to_table
 from holdfast.harness.recording import segments
 from holdfast.harness.runs import directory
-from holdfast.planning import plan_options, prepare
+from holdfast.planning import prepare
 from tests.front.said import Said, holdfast
 from tests.manifests import manifest
 

@@ -22,7 +22,7 @@ import pytest
 
 from holdfast.harness.campaigns.run_index import RunIndex
 from holdfast.harness.history.segment_packer import packed
-from holdfast.serve.server import Handler, Server
+from holdfast.serve.server import HttpHandler, Server
 from tests.front.test_hostile_runs import code_of, sound
 
 FEW = 60
@@ -231,7 +231,7 @@ def test_a_damaged_request_has_an_answer_or_none(
             data = b"GET " + path + b" HTTP/1.1\r\nHost: " + host + b"\r\nConnection: close\r\n\r\n"
             wire: Any = Wire(damaged(rng, data) if n % 4 else data)
             with watched(tmp_path):
-                Handler(wire, ("127.0.0.1", 1), server)
+                HttpHandler(wire, ("127.0.0.1", 1), server)
             assert b"Traceback" not in wire.sent, n
             # Version 0.9 of the protocol, which nothing but damage asks for, has no status line.
             status[wire.sent[9:12] if wire.sent.startswith(b"HTTP/1.") else b""] += 1

@@ -10,13 +10,14 @@ import pytest
 
 import holdfast as hf
 from holdfast import catalogue
+from holdfast.api import plan_options
 from holdfast.catalogue import user_system
 from holdfast.catalogue.user_system import declared_libraries
 from holdfast.clusters.libraries.system import KEPT, REACHED
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
 from holdfast.harness.plans.plan import Plan, lock_and_servers
-from holdfast.planning import plan_options, prepare
+from holdfast.planning import prepare
 from tests import needs
 from tests.front.faulted import in_empty_folder
 from tests.front.said import holdfast

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.api import plan_options
 from holdfast.checkers.opportunities.table import ROWS
 from holdfast.engine import seed_search
 from holdfast.harness.core.clock import MILLISECOND, SECOND
@@ -18,7 +19,7 @@ from holdfast.harness.plans.command_line import changed, run_command
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.verdicts.judged import Judged
 from holdfast.nemesis.timetable import slots
-from holdfast.planning import plan_options, prepare
+from holdfast.planning import prepare
 from holdfast.planning.lazy_holders import with_lazy_holders
 from tests.draws import Draws
 from tests.front.said import holdfast

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 import holdfast as hf
+from holdfast.api import plan_options
 from holdfast.clusters.systems.program import protocol
 from holdfast.clusters.systems.program.table import problems
 from holdfast.clusters.systems.user_class.terms import abilities_of, accepted, half_declared
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.operations import PLAIN, Mode, Terms
-from holdfast.planning import plan_options, prepare
+from holdfast.planning import prepare
 from tests import needs
 from tests.front.faulted import in_empty_folder
 from tests.front.said import holdfast

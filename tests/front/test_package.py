@@ -66,7 +66,9 @@ def test_a_double_grant_is_packaged_and_its_script_shows_it(
     issue = (target / "issue.md").read_text()
     assert "two owners" in issue
     assert "expire=zero" in issue
-    measured = msgspec.json.decode((target / "measured.json").read_bytes(), type=package.Record)
+    measured = msgspec.json.decode(
+        (target / "measured.json").read_bytes(), type=package.PackageRecord
+    )
     assert (measured.shape, measured.shown, measured.fresh) == ("double-grant", 5, 5)
     again = holdfast(capsys, "package", str(ran.run_dir), "--out", str(target))
     assert again.code == 2
@@ -322,7 +324,7 @@ def test_releases_are_bisected_with_the_script(monkeypatch: pytest.MonkeyPatch) 
     )
     shape = SHAPES["cancelled-release"]
     chosen: Any = SimpleNamespace(filled=mine, shape=shape)
-    record = package.Record(package="redis==3", shape="x", property="x", lines=1, shown=5)
+    record = package.PackageRecord(package="redis==3", shape="x", property="x", lines=1, shown=5)
     record = package._with_releases(record, chosen, "", library, package.Asked(releases=4))
     assert record.releases == {"3": True, "4": False, "1": None, "2": True}
     assert record.span == (

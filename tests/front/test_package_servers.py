@@ -246,7 +246,7 @@ def test_what_a_reader_types_names_packages_servers_and_tools() -> None:
 
 def test_the_page_keeps_the_rows_of_packages_that_are_elsewhere(tmp_path: Path) -> None:
     first, second = list(FINDINGS)[:2]
-    record = package.Record(package="p==1", shape="s", property="x", lines=9, shown=5)
+    record = package.PackageRecord(package="p==1", shape="s", property="x", lines=9, shown=5)
     (tmp_path / second).mkdir()
     (tmp_path / second / "measured.json").write_bytes(msgspec.json.encode(record))
     kept = f"| [{first}](libraries.md#{first}) | as it was |\n"

@@ -19,7 +19,7 @@ from holdfast.engine.checkers import with_named
 from holdfast.harness.core.verdict import Severity
 from holdfast.harness.plans.manifest import RecordedChecker
 from holdfast.harness.plans.plan import Plan
-from holdfast.planning import own_code
+from holdfast.planning import fingerprints
 from tests import needs
 from tests.checkers.shorthand import case
 from tests.front.said import holdfast
@@ -460,10 +460,10 @@ def test_a_nemesis_that_raises_is_named(
 
 def test_a_changed_file_makes_a_campaign_run_again(mine: Path) -> None:
     plans = [Plan(system="reference", backend="sim", workload="workload.py:Greedy")]
-    before = own_code.fingerprint(plans)
-    assert before and own_code.fingerprint([Plan(system="reference")]) == ""
+    before = fingerprints.own_code(plans)
+    assert before and fingerprints.own_code([Plan(system="reference")]) == ""
     (mine / "workload.py").write_text("# another\n")
-    assert own_code.fingerprint(plans) != before
+    assert fingerprints.own_code(plans) != before
 
 
 def test_a_campaign_takes_files_of_a_user(capsys: Capture, mine: Path) -> None:

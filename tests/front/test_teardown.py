@@ -32,7 +32,7 @@ def containers_of(run_dir: Path) -> list[str]:
     """Containers and networks of a run, as the engine tells."""
     if engine.precheck() is not None:
         return []
-    found = engine.labelled(engine.Engine(), {engine.NODES_LABEL: run_dir.name})
+    found = engine.labelled(engine.ContainerEngine(), {engine.NODES_LABEL: run_dir.name})
     return [str(thing["Id"]) for things in found for thing in things]
 
 
@@ -296,4 +296,4 @@ def test_an_engine_that_dies_ends_the_run_at_once_and_no_node_is_blamed(
         # starts anew. One that really died has to; this one only seemed to have died.
         for kept in left_of(run.run_dir):
             with pytest.raises(engine.Miscounted, match="restart dockerd"):
-                engine.remove_network(engine.Engine(), {"Id": kept})
+                engine.remove_network(engine.ContainerEngine(), {"Id": kept})

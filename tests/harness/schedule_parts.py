@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from holdfast.harness.core.ports import Leader, Node
-from holdfast.harness.history.current_holders import Hold
+from holdfast.harness.history.so_far import Hold
 from holdfast.harness.plans.events import Event
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Op, Status
-from holdfast.harness.history.call_errors import MOST, call_errors, every_acquire_failed
+from holdfast.harness.history.calls import MOST, call_errors, every_acquire_failed
 from tests.checkers.shorthand import case
 
 

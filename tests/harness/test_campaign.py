@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.harness.campaigns.journal import Journal, done
 from holdfast.harness.campaigns.results import Result
-from holdfast.harness.campaigns.spec import Campaign, read
+from holdfast.harness.campaigns.spec import CampaignSpec, read
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.plans.plan import Known
@@ -36,7 +36,7 @@ def stage(name: str, over: Mapping[str, Any], workloads: Sequence[str]) -> Mappi
     return {**file, **over, "fault": [fault], "must": ["ownership"]}
 
 
-def campaign(text: str) -> Campaign:
+def campaign(text: str) -> CampaignSpec:
     return read(tomllib.loads(text), KNOWN, "night.toml", "night", stage)
 
 

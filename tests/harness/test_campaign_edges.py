@@ -16,7 +16,7 @@ from holdfast.harness.campaigns import gate
 from holdfast.harness.campaigns.baseline import Baseline, Known
 from holdfast.harness.campaigns.gate import Rules, alone, judge, rules, table
 from holdfast.harness.campaigns.results import Outcome, Result
-from holdfast.harness.campaigns.spec import Campaign
+from holdfast.harness.campaigns.spec import CampaignSpec
 from holdfast.harness.campaigns.spec import read as read_campaign
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.verdict import Verdict
@@ -186,7 +186,7 @@ KNOWN = KnownNames(
 )  # fmt: skip
 
 
-def campaign(text: str) -> Campaign:
+def campaign(text: str) -> CampaignSpec:
     def stage(name: str, over: Mapping[str, Any], workloads: Sequence[str]) -> Mapping[str, Any]:
         return over
 

@@ -10,10 +10,14 @@ import tomllib
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from holdfast.harness.core.clock import MILLISECOND as MS
 from holdfast.harness.core.clock import SECOND
-from holdfast.harness.core.fault_traits import BEFORE
+from holdfast.harness.core.fault_traits import BEFORE, Traits
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.verdict import Promises, Severity, Verdict
+from holdfast.harness.verdicts.cause_steps import steps_of
 from holdfast.harness.verdicts.causes import MECHANISMS, REFUSED, causes_of
 from holdfast.harness.verdicts.judged import (
     Cause,
@@ -308,6 +312,32 @@ def test_the_step_of_a_clock_is_said_whether_it_was_measured_per_node_or_per_pro
         )  # fmt: skip
         (one,) = causes((clock,), mutual_exclusion=[grant])
         assert f"the clock of n1 {text} (clock)" in one.sentence
+
+
+@pytest.mark.parametrize(
+    ("traits", "evidence", "words"),
+    [
+        (Traits(kills_later=True), {"did": "shut down"}, "s2 was shut down (own) at 1.000 s"),
+        (Traits(kills=True), {}, "s2 was killed (own) at 1.000 s"),
+        (Traits(kills_later=True), {"did": ["a"]}, "s2 was killed (own) at 1.000 s"),
+        (Traits(), {"did": "pinned to one CPU"}, "s2 was pinned to one CPU (own) at 1.000 s for"),
+        (Traits(), {"did": "x" * 500}, f"s2 was {'x' * 60} (own) at"),
+        (Traits(), {}, "own of s2 at 1.000 s for"),
+        # As runs of 0.2 have it.
+        (Traits(kills_later=True), {"shutdown_ns": {"s2": 9}}, "s2 was shut down (own) at"),
+    ],
+)
+def test_what_a_fault_did_is_said_in_the_words_of_its_evidence(
+    traits: Traits, evidence: dict[str, Json], words: str
+) -> None:
+    fault = ObservedFault(
+        id="f1", do="own", target="s2", nodes=("s2",), from_ns=SECOND, requested_ns=SECOND,
+        to_ns=4 * SECOND, effective=True, evidence=evidence,
+    )  # fmt: skip
+    found = finding("overlap", 3000, call("acquire", 1, 1, 900, 950), call("acquire", 2, 1, 2000))
+    run = judged((fault,), {}, {"mutual_exclusion": [found]})
+    first, *_ = steps_of(run, found, [fault], {"own": traits})
+    assert first.text.startswith(words)
 
 
 def test_a_fault_that_outlasted_a_session_is_compared_with_the_session() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from holdfast.harness.client import context as client_module
-from holdfast.harness.client.context import Context, Parts
+from holdfast.harness.client.context import Context, Dependencies
 from holdfast.harness.client.resource_replies import Reply
 from holdfast.harness.core.case import History
 from holdfast.harness.core.clock import MILLISECOND, SECOND
@@ -106,7 +106,7 @@ def record(
     """What a client recorded in a story; other: parts of it that are not the usual ones."""
     with Recorder(directory, "c1", {"node": "c1", "processes": [3]}) as recorder:
         usual: dict[str, Any] = {"phase": lambda: GO, "die": lambda: None, "lease_ns": SECOND}
-        parts = Parts(
+        parts = Dependencies(
             lock_client=lock,
             resource=resource or Register(Reply(outcome=Status.OK, version=1)),
             recorder=recorder,

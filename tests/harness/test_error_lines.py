@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.harness.recording.error_lines import MOST, first_error
+from holdfast.harness.core.errors import LONGEST_LINE, first_error
 
 NODE = """
 node:internal/modules/cjs/loader:1080
@@ -68,4 +68,4 @@ def test_the_first_line_that_begins_with_an_error(text: str, line: str) -> None:
 
 
 def test_a_long_line_is_cut() -> None:
-    assert len(first_error(["Error: " + "x" * 10_000])) == MOST
+    assert len(first_error(["Error: " + "x" * 10_000])) == LONGEST_LINE

@@ -16,9 +16,8 @@ from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.ports import Fault
 from holdfast.harness.driver.schedule import Schedule
 from holdfast.harness.history import live as live_module
-from holdfast.harness.history.current_holders import Hold
-from holdfast.harness.history.event_counts import EventCounts
 from holdfast.harness.history.live import Live
+from holdfast.harness.history.so_far import EventCounts, Hold
 from holdfast.harness.plans.events import KNOWN, Event, event
 from holdfast.harness.plans.plan import armed
 from holdfast.harness.recording.segments import Recorder

@@ -15,10 +15,10 @@ from holdfast.harness.campaigns import results
 from holdfast.harness.campaigns.results import Result
 from holdfast.harness.core import verdict
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.json_value import current
 from holdfast.harness.judging.stored import stored
 from holdfast.harness.runs import journal
 from holdfast.harness.runs.directory import RunDir
-from holdfast.harness.verdicts.former_keys import current
 
 SHAPE = Shape(ops=200, clients=3, writes=1, lapse=20)
 S = 10**9

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.history import live as live_module
-from holdfast.harness.history.current_holders import CurrentHolds, Hold
 from holdfast.harness.history.live import Live
+from holdfast.harness.history.so_far import CurrentHolds, Hold
 from holdfast.harness.recording.segments import READY, Recorder
 
 

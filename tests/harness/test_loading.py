@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.harness.core import user_imports
+from holdfast.harness.core import loading
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.core.loading import load, load_file
-from holdfast.harness.core.user_imports import installed, neighbours, site_folders
+from holdfast.harness.core.loading import installed, load, load_file, neighbours, site_folders
 
 MODULE = "holdfast_test_of_a_user"
 
@@ -135,7 +134,7 @@ def test_neighbours_are_all_that_a_file_imports_from_its_folder(tmp_path: Path) 
 def test_the_number_of_neighbours_is_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(user_imports, "MOST_FILES", 3)
+    monkeypatch.setattr(loading, "MOST_FILES", 3)
     chain = {f"m{n}": f"import m{n + 1}\n" for n in range(9)}
     assert list(neighbours(written(tmp_path, mine="import m0\n", **chain))) == [
         "m0.py",

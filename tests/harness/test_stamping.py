@@ -18,7 +18,7 @@ from holdfast.harness.core.json_value import plain
 from holdfast.harness.core.operations import CAME, LEFT, Op, Status
 from holdfast.harness.core.ports import CALL, CLIENT
 from holdfast.harness.history import reader as history
-from holdfast.harness.history.tighten import share
+from holdfast.harness.history.calls import share
 from holdfast.harness.recording import clock_sync, segments, timestamped_socket
 from holdfast.harness.recording.clock_sync import Mirror, MonitoredOffset
 from holdfast.harness.recording.timestamped_socket import Edges, StampedSocket, span

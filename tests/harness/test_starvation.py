@@ -16,7 +16,7 @@ from benchmarks.run_directory import Shape, write
 
 from holdfast.harness.core.clock import MILLISECOND, SECOND, now_ns
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.core.starved import DELAY, PRESSURE, Starved
+from holdfast.harness.core.operations import DELAY, PRESSURE, Starved
 from holdfast.harness.history import reader
 from holdfast.harness.recording import starvation
 from holdfast.harness.recording.starvation import Watch

@@ -17,7 +17,7 @@ NAMES = {
     "catalogue": "the rows",
     "harness.core.fault_traits": "the table of the kinds of runs recorded before manifests had"
     " traits, and the names of the hatchings",
-    "harness.core.starved": "'delay' is a kind of starvation",
+    "harness.core.operations": "'delay' is a kind of starvation",
     "harness.client.self_faults": "words of an order that a client's process carries out",
     "checkers.coverage.plan_changes": "the kind that a plan lacks, for a command",
     "clusters.backends.abilities": "requests of the fault agent",

@@ -68,6 +68,7 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "server records": (
         "harness.judging.recorded_holds",
         "harness.judging.server_record",
+        "harness.runs.server_record",
         "harness.verdicts.server_record",
         "lenses.server_record",
         "reports.run.server_record",

@@ -161,7 +161,7 @@ def test_a_server_that_is_terminated_may_write_its_state(tmp_path: Path) -> None
         adopt(agent, "n1", server.pid)
         seen = agent.do("terminate", fault="f1", nodes=["n1"], grace_ns=5_000_000_000)
         assert seen["effective"] and seen["grace_exceeded"] == []
-        assert 0 < seen["shutdown_ns"]["n1"] < 5_000_000_000
+        assert 0 < seen["shutdown_ns"]["n1"] < 5_000_000_000 and seen["did"] == "shut down"
         assert (server.wait(), saved.read_text()) == (0, "saved")
         healed = agent.do("heal", fault="f1")
         assert (healed["restart"], healed["shutdown_ns"]) == (["n1"], seen["shutdown_ns"])
@@ -173,6 +173,7 @@ def test_a_server_that_outlives_the_grace_time_is_killed() -> None:
         seen = agent.do("terminate", fault="f1", nodes=["n1"], grace_ns=50_000_000)
         assert seen["effective"] and seen["killed"] == {"n1": {str(server.pid): "gone"}}
         assert (seen["shutdown_ns"], seen["grace_exceeded"]) == ({}, ["n1"])
+        assert seen["did"] == "killed"
         assert server.wait() == -signal.SIGKILL
         assert agent.do("heal", fault="f1")["restart"] == ["n1"]
 

@@ -262,7 +262,7 @@ def test_one_that_someone_resumes_early_is_not_effective(
 def test_a_host_whose_clocks_cannot_be_shifted_refuses(
     python: Teller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def unpatchable() -> vdso.Image:
+    def unpatchable() -> vdso.VdsoImage:
         raise vdso.Unpatchable("this kernel maps no vDSO")
 
     monkeypatch.setattr(vdso, "image", unpatchable)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.nemesis.agent.fault_claims import Claims
+from holdfast.nemesis.agent.request_errors import FaultClaims
 
 THINGS = st.lists(st.integers(0, 5), max_size=6)
 
 
 def test_a_thing_is_claimed_until_its_last_fault_lets_go() -> None:
-    claims: Claims[str] = Claims()
+    claims: FaultClaims[str] = FaultClaims()
     claims.claim("f1", ["a", "b", "a"])
     claims.claim("f2", ["b"])
     assert claims.claimants("b") == ["f1", "f2"]
@@ -24,7 +24,7 @@ def test_a_thing_is_claimed_until_its_last_fault_lets_go() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from("xyz"), st.none() | THINGS), max_size=20))
 def test_claims_are_a_counter_per_thing(steps: list[tuple[str, list[int] | None]]) -> None:
-    claims: Claims[int] = Claims()
+    claims: FaultClaims[int] = FaultClaims()
     model: dict[str, set[int]] = {}
     for fault, things in steps:
         if things is None:

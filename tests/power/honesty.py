@@ -15,13 +15,14 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from holdfast.api import plan_options
 from holdfast.checkers.opportunities.fault_classes import FaultClass
 from holdfast.checkers.opportunities.row import OpportunityRow
 from holdfast.checkers.opportunities.table import ROWS
 from holdfast.engine import seed_search
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.verdicts.judged import Judged, Opportunities
-from holdfast.planning import plan_options, prepare
+from holdfast.planning import prepare
 from holdfast.planning.lazy_holders import with_lazy_holders
 
 KINDS = {

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pytest
 
+from holdfast.api import plan_options
 from holdfast.engine import seed_search
 from holdfast.harness.campaigns import results, sums
 from holdfast.harness.campaigns.results import Result
 from holdfast.harness.campaigns.sums import FaultSum
 from holdfast.harness.core.statistics import clopper_pearson
-from holdfast.planning import plan_options, prepare
+from holdfast.planning import prepare
 from holdfast.planning.lazy_holders import with_lazy_holders
 
 MUTEX = "mutual-exclusion"

@@ -8,9 +8,8 @@ import pytest
 
 from holdfast.checkers.facts import foreign_release
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.verdicts.finding_kinds import KINDS
+from holdfast.harness.verdicts.finding_kinds import CAUSES, KINDS, kind
 from holdfast.harness.verdicts.judged import Outcome, to_table
-from holdfast.reports.run.finding_kinds import CAUSES, kind
 from holdfast.reports.run.story import entries, notices
 from tests.reports import specimens
 from tests.reports.pieces import judged

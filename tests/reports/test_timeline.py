@@ -15,6 +15,7 @@ from holdfast.harness.core.operations import Op, Status
 from holdfast.reports.pictures import timeline
 from holdfast.reports.pictures.packed_columns import packed, ranked, signed, sparse_steps, steps
 from holdfast.reports.run import page
+from holdfast.reports.text import templates
 from tests.reports import rendered as html
 from tests.reports import specimens
 from tests.reports.pieces import MANIFEST, PLAN
@@ -142,9 +143,9 @@ def test_a_mark_names_the_owners_and_the_request_of_a_violation() -> None:
 
 def test_the_policy_knows_one_script_and_it_is_ours() -> None:
     text = html.render(specimens.broken(), MANIFEST, PLAN, recorded())
-    assert f"script-src 'sha256-{timeline.DIGEST}'" in text
+    assert f"script-src 'sha256-{templates.DIGEST}'" in text
     scripts = re.findall(r"<script>(.*?)</script>", text, re.S)
-    assert scripts == [timeline.SCRIPT]
+    assert scripts == [templates.SCRIPT]
     assert "script-src" not in html.render(specimens.broken(), MANIFEST, PLAN)
 
 
@@ -157,7 +158,7 @@ def test_the_script_sets_text_only_as_text() -> None:
         "document.write",
         "fetch(",
     ):
-        assert bad not in timeline.SCRIPT
+        assert bad not in templates.SCRIPT
 
 
 def test_hostile_strings_cannot_leave_the_data() -> None:

@@ -75,7 +75,7 @@ class DockerBackend:
         self._image = image or build.tag()
         self._labels = engine.labels(place)
         self._launcher = Path(launch.__file__).read_text()
-        self._engine = engine.Engine()
+        self._engine = engine.ContainerEngine()
         self._pool = ThreadPoolExecutor(THREADS)
         self._lock = -1
         self._nodes: list[Node] = []

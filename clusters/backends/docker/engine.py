@@ -33,7 +33,7 @@ class Miscounted(EnvironmentFailed):
     """The engine keeps a network that nothing uses: no process is left, the history is complete."""
 
 
-class Engine:
+class ContainerEngine:
     """Connections to the engine, one for each calling thread."""
 
     def __init__(self, timeout_s: float = TIMEOUT_S) -> None:
@@ -122,7 +122,9 @@ def labels(place: Place) -> dict[str, str]:
     }
 
 
-def labelled(engine: Engine, wanted: Mapping[str, str]) -> tuple[list[Container], list[Network]]:
+def labelled(
+    engine: ContainerEngine, wanted: Mapping[str, str]
+) -> tuple[list[Container], list[Network]]:
     """Containers (running or not) and networks with all these labels, as the engine shows them.
 
     A label with an empty value matches every value.
@@ -135,7 +137,7 @@ def labelled(engine: Engine, wanted: Mapping[str, str]) -> tuple[list[Container]
     )
 
 
-def remove_container(engine: Engine, found: Mapping[str, Json]) -> None:
+def remove_container(engine: ContainerEngine, found: Mapping[str, Json]) -> None:
     """Kills and removes a container; one that is gone or being removed is no error.
 
     It has to have ended before it is removed, one after the other: the engine miscounts the
@@ -148,7 +150,7 @@ def remove_container(engine: Engine, found: Mapping[str, Json]) -> None:
     _unless_gone(lambda: engine.api.remove_container(name, v=True))
 
 
-def remove_network(engine: Engine, found: Mapping[str, Json]) -> None:
+def remove_network(engine: ContainerEngine, found: Mapping[str, Json]) -> None:
     """Removes a network without containers; one that is gone is no error.
 
     Raises Miscounted if the engine has nothing on it and keeps it nevertheless.

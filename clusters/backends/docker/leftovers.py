@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from holdfast.clusters.backends.docker import engine
-from holdfast.clusters.backends.leftovers import Leftover
 from holdfast.harness.runs import registry
+from holdfast.harness.runs.registry import Leftover
 
 
 class OfEngine:
@@ -23,7 +23,7 @@ class OfEngine:
         if engine.precheck() is not None:
             return
         wanted = {engine.RUN_LABEL: "", engine.NODES_LABEL: ""}
-        found = engine.in_plain_words(engine.labelled, engine.Engine(within_s), wanted)
+        found = engine.in_plain_words(engine.labelled, engine.ContainerEngine(within_s), wanted)
         for kind, things in zip(self.kinds, found, strict=True):
             for thing in things:
                 labels: dict[str, Any] = thing["Labels"]
@@ -35,7 +35,7 @@ class OfEngine:
     def clean(self, leftover: Leftover) -> None:
         """Removes it. Errors: EnvironmentFailed."""
         remove = engine.remove_container if leftover.kind == "container" else engine.remove_network
-        engine.in_plain_words(remove, engine.Engine(), {"Id": leftover.id})
+        engine.in_plain_words(remove, engine.ContainerEngine(), {"Id": leftover.id})
 
     def keeps(self, run: registry.Noted) -> bool:
         """Never: what the engine has of a run was found, or it did not respond."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.clusters.backends import processes
-from holdfast.clusters.backends.docker.engine import END_S, Engine
+from holdfast.clusters.backends.docker.engine import END_S, ContainerEngine
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.ports import Build, Command, Image
 
@@ -28,7 +28,7 @@ BUILDING = threading.Lock()
 
 
 def start(
-    engine: Engine, host: str, command: Command, labels: Mapping[str, str], *, where: str
+    engine: ContainerEngine, host: str, command: Command, labels: Mapping[str, str], *, where: str
 ) -> tuple[int, threading.Thread]:
     """Starts the command's image beside the container `host`, or restarts it after it ended.
 
@@ -54,7 +54,7 @@ def start(
     return pid, hearing
 
 
-def passes(engine: Engine, host: str, test: Sequence[str]) -> bool:
+def passes(engine: ContainerEngine, host: str, test: Sequence[str]) -> bool:
     """Whether the words of a test succeed in the image's container beside `host`; false if it does
     not run."""
     from docker.errors import APIError

@@ -25,7 +25,6 @@ from holdfast.clusters.backends.sim.resource import serve as serve_resource
 from holdfast.clusters.backends.sim.scheduler import Engine
 from holdfast.harness.client import worker
 from holdfast.harness.client.context import Context
-from holdfast.harness.client.guard import Guard
 from holdfast.harness.core.clock import MILLISECOND
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.json_value import Json
@@ -63,8 +62,8 @@ class Host:
     """of all nodes, in order"""
     last_output: str = ""
     recorder: SimRecorder | None = None
-    guard: Guard | None = None
-    """of the calls under way, where the node is a client"""
+    client: Context | None = None
+    """the client API that its process uses, where the node is a client"""
     trap: Callable[[Callable[[], None], Callable[[float], None]], None] | None = None
     """what a fault does to the next write to this node's disk, instead of what it does itself"""
     go: asyncio.Event = field(default_factory=asyncio.Event)
@@ -363,7 +362,7 @@ class SimBackend:
                 now=self.engine.now,
                 clock=self.engine.now,
             )
-            host.guard = ctx.guard
+            host.client = ctx
             return ctx
 
         ctx = await worker.opened(made, self.reached, again=config["again"], say=host.say)

@@ -64,8 +64,8 @@ class Order:
         self._cancelled: list[float] = []
         for name in args["nodes"]:
             host = cluster.hosts[name]
-            if host.loop is not None and host.guard is not None:
-                host.loop.call_soon(self._cancel, host.guard, args)
+            if host.loop is not None and host.client is not None:
+                host.loop.call_soon(self._cancel, host.client.guard, args)
 
     def _cancel(self, guard: Any, args: Args) -> None:
         guard.cancel_calls(

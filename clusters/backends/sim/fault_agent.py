@@ -10,7 +10,7 @@ from holdfast.clusters.backends.sim.client_faults import Disturb, Order
 from holdfast.clusters.backends.sim.disk_faults import FreezeWrite, TornWrite, wanted_dead
 from holdfast.clusters.backends.sim.event_loop import NodeLoop
 from holdfast.clusters.backends.sim.network import Link
-from holdfast.clusters.backends.sim.node_clock import Skew
+from holdfast.clusters.backends.sim.node_clock import NodeSkew
 from holdfast.clusters.backends.sim.operations import Restore
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.json_value import Json
@@ -60,7 +60,7 @@ class SimAgent:
         return dict(self._healed[fault])
 
 
-class Cut:
+class CutFault:
     """A node no longer hears some addresses; each link counts its cuts and what they stop."""
 
     def __init__(self, cluster: SimBackend, args: Args) -> None:
@@ -118,7 +118,7 @@ class Slow:
         return self.observe()
 
 
-class Stops:
+class StopFault:
     """Nodes that stand still: between two callbacks, or inside their next send."""
 
     def __init__(self, cluster: SimBackend, args: Args, *, in_send: bool = False) -> None:
@@ -154,7 +154,7 @@ class Stops:
         return loop.frozen if self._in_send else bool(loop.stopped)
 
 
-class Suspend(Stops):
+class Suspend(StopFault):
     """Nodes that stand still with their monotonic clocks; wall clocks go on."""
 
     def __init__(self, cluster: SimBackend, args: Args) -> None:
@@ -198,7 +198,7 @@ class Kill:
         return {**self.observe(), "restart": due}
 
 
-class Power(Kill):
+class PowerFault(Kill):
     """Nodes that lose power. A simulated disk keeps what was synced, so this is what a kill is."""
 
     def __init__(self, cluster: SimBackend, args: Args) -> None:
@@ -210,14 +210,14 @@ class Power(Kill):
         return {**super().observe(), "cut_ns": [self._cut_ns, self._cut_ns]}
 
 
-class Clock:
+class ClockFault:
     """Wall clocks that are moved; monotonic ones are left alone."""
 
     def __init__(self, cluster: SimBackend, args: Args) -> None:
         self._cluster = cluster
         self._fault = str(args["fault"])
         self._nodes: list[str] = args["nodes"]
-        self._skew = Skew(
+        self._skew = NodeSkew(
             since_ns=cluster.engine.now_ns,
             step_ns=args.get("step_ns", 0),
             ppm=args.get("rate_ppm", 0),
@@ -250,12 +250,12 @@ def _on_links(cluster: SimBackend, args: Args) -> Slow:
     return Slow(cluster, args)
 
 
-def _at_a_call(cluster: SimBackend, args: Args) -> Stops | FreezeWrite | TornWrite:
+def _at_a_call(cluster: SimBackend, args: Args) -> StopFault | FreezeWrite | TornWrite:
     """A fault at a system call, where the simulator has the same."""
     act, call = args["act"], args["call"]
     if args["first"] == 1 and not args.get("file"):
         if (act, call) == ("freeze", "send"):
-            return Stops(cluster, args, in_send=True)
+            return StopFault(cluster, args, in_send=True)
         if act == "freeze" and call in ("disk", "write"):
             return FreezeWrite(cluster, args)
         if (act, call) == ("tear", "write"):
@@ -263,19 +263,30 @@ def _at_a_call(cluster: SimBackend, args: Args) -> Stops | FreezeWrite | TornWri
     raise EnvironmentFailed(f"simulator: no act={act} at call={call}, or not with these options")
 
 
-Active = Cut | Slow | Stops | FreezeWrite | Kill | TornWrite | Clock | Disturb | Order | Restore
+Active = (
+    CutFault
+    | Slow
+    | StopFault
+    | FreezeWrite
+    | Kill
+    | TornWrite
+    | ClockFault
+    | Disturb
+    | Order
+    | Restore
+)
 KINDS: dict[str, Callable[[SimBackend, Args], Active]] = {
-    "cut": Cut,
+    "cut": CutFault,
     "link": _on_links,
-    "pause": Stops,
+    "pause": StopFault,
     "suspend": Suspend,
-    "freeze": partial(Stops, in_send=True),
+    "freeze": partial(StopFault, in_send=True),
     "freeze-write": FreezeWrite,
     "syscall": _at_a_call,
     "kill": Kill,
-    "power": Power,
+    "power": PowerFault,
     "torn-write": TornWrite,
-    "set_clock": Clock,
+    "set_clock": ClockFault,
     "disturb": Disturb,
     "order": Order,
     "operate": Restore,

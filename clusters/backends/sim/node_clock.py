@@ -9,7 +9,7 @@ MILLION = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Skew:
+class NodeSkew:
     """How one fault moves a wall clock from `since_ns` (true time) on.
 
     strobe_ns   0: all the time; else the step comes and goes every so often
@@ -41,7 +41,7 @@ class NodeClock:
         self.rate = MILLION + drift_ppm
         self._exact = drift_ppm == 0
         self._behind_ns = 0
-        self._skews: dict[str, Skew] = {}
+        self._skews: dict[str, NodeSkew] = {}
 
     def mono_ns(self, true_ns: int) -> int:
         """The monotonic clock at a true time."""
@@ -64,7 +64,7 @@ class NodeClock:
         self.offset_ns -= for_ns
         self._behind_ns += for_ns
 
-    def skew(self, fault: str, skew: Skew) -> None:
+    def skew(self, fault: str, skew: NodeSkew) -> None:
         """A fault begins to move the wall clock."""
         self._skews[fault] = skew
 
@@ -72,6 +72,6 @@ class NodeClock:
         """A fault's part is taken off the wall clock."""
         self._skews.pop(fault, None)
 
-    def skews(self) -> Mapping[str, Skew]:
+    def skews(self) -> Mapping[str, NodeSkew]:
         """The active faults."""
         return self._skews

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from holdfast.harness.core.operations import Op, Status
-from holdfast.harness.history.current_holders import LOOK_S, CurrentHolds, Hold
-from holdfast.harness.history.event_counts import EventCounts
+from holdfast.harness.history.so_far import LOOK_S, CurrentHolds, EventCounts, Hold
 from holdfast.harness.recording.segments import Recorder
 
 GRANTS = (Op.ACQUIRE, Op.TRY)

@@ -40,7 +40,7 @@ BEYOND_NS = 3600 * SECOND
 
 
 @dataclass(frozen=True, kw_only=True)
-class Simulated:
+class SimulatedRun:
     """What a simulated run left.
 
     recorders   the writers with their rows, in order of their beginning
@@ -134,7 +134,7 @@ def simulate(
     progress: Progress = lambda row: None,
     trace: list[object] | None = None,
     observer: Observer | None = None,
-) -> Simulated:
+) -> SimulatedRun:
     """Carry out the run of a manifest as fast as it goes; `progress` gets each of its stages.
 
     trace      gets each step of the servers, in order, for their specification; None: no trace
@@ -154,7 +154,7 @@ def _simulated(
     trace: list[object] | None,
     observer: Observer | None,
     engine: Engine,
-) -> Simulated:
+) -> SimulatedRun:
     seed = manifest.plan.seed
     knobs = Knobs.of(manifest.options.backend)
     network = Network(engine, seed, knobs.weather, knobs.network)
@@ -184,7 +184,7 @@ def _simulated(
         except BaseException:
             _stop(engine, backend, loop, work)
             raise
-    simulated = Simulated(
+    simulated = SimulatedRun(
         recorders=tuple(backend.recorders),
         marks=sorted([*runtime.marks, *backend.elections], key=lambda mark: mark.t_ns),
         faults=runtime.faults,

@@ -19,7 +19,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 from holdfast.clusters.backends.ssh.fault_agents import Agents
 from holdfast.clusters.backends.ssh.hosts_file import Hosts, from_manifest, root_of
 from holdfast.clusters.backends.ssh.leftovers import sweep_quietly
-from holdfast.clusters.backends.ssh.remote_host import HostLost, Remote
+from holdfast.clusters.backends.ssh.remote_host import HostLost, RemoteHost
 from holdfast.harness.core import extras
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import EnvironmentFailed
@@ -51,11 +51,11 @@ class SshBackend:
         self._place = place
         self._hosts: Hosts = from_manifest(place.hosts)
         self._remotes = [
-            Remote(host, root_of(host.folder, place.label), place.run_dir)
+            RemoteHost(host, root_of(host.folder, place.label), place.run_dir)
             for host in self._hosts.hosts
         ]
         self._nodes: list[Node] = []
-        self._where: dict[str, Remote] = {}
+        self._where: dict[str, RemoteHost] = {}
         self._pulses: list[asyncio.Task[None]] = []
         self._lost: asyncio.Future[None] | None = None
 
@@ -198,7 +198,7 @@ class SshBackend:
         for path in self._place.shared[1:]:
             self._zip_of(path).unlink(missing_ok=True)
 
-    async def _close_one(self, remote: Remote) -> None:
+    async def _close_one(self, remote: RemoteHost) -> None:
         try:
             if remote.nodes and not remote.lost:
                 await remote.ask("end")
@@ -216,7 +216,7 @@ class SshBackend:
                 sweep_quietly, remote.host, self._hosts.known_hosts, self._place.label
             )
 
-    async def _open_one(self, n: int, remote: Remote) -> None:
+    async def _open_one(self, n: int, remote: RemoteHost) -> None:
         answer = await remote.ask(
             "open",
             fabric={
@@ -252,7 +252,7 @@ class SshBackend:
                 " reach each other"
             )
 
-    async def _pulse(self, remote: Remote) -> None:
+    async def _pulse(self, remote: RemoteHost) -> None:
         """Polls a host until it is lost or the run is over."""
         assert self._lost is not None
         try:
@@ -286,7 +286,7 @@ class SshBackend:
 class _OnHosts:
     """A system whose servers only nodes can reach: `ready` and `leader` are called on a host."""
 
-    def __init__(self, entry: str, system: System, where: Mapping[str, Remote]) -> None:
+    def __init__(self, entry: str, system: System, where: Mapping[str, RemoteHost]) -> None:
         self._entry = entry
         self._system = system
         self._where = where

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from holdfast.clusters.backends.ssh.remote_host import Remote
+from holdfast.clusters.backends.ssh.remote_host import RemoteHost
 from holdfast.harness.core.clock import now_ns
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.json_value import Json
@@ -19,9 +19,9 @@ class Agents:
     """Responds to requests as `nemesis/agent` does, with t_ns on the driver's clock: by then the
     fault was active on every target host. `took_ns` in the evidence is the slowest agent's time."""
 
-    def __init__(self, remotes: Sequence[Remote]) -> None:
+    def __init__(self, remotes: Sequence[RemoteHost]) -> None:
         self._remotes = remotes
-        self._faults: dict[str, tuple[str, list[Remote]]] = {}
+        self._faults: dict[str, tuple[str, list[RemoteHost]]] = {}
         self._next = 0
 
     async def ask(self, do: str, **args: Any) -> dict[str, Json]:
@@ -59,7 +59,7 @@ class Agents:
         works = [self._one(remote, "heal", {"fault": fault}) for remote in remotes]
         await asyncio.gather(*works, return_exceptions=True)
 
-    def _parts(self, do: str, args: Mapping[str, Any]) -> list[tuple[Remote, dict[str, Any]]]:
+    def _parts(self, do: str, args: Mapping[str, Any]) -> list[tuple[RemoteHost, dict[str, Any]]]:
         """Each host that a request targets, with its part of the request."""
         if do in ("observe", "heal"):
             _, remotes = self._faults[args["fault"]]
@@ -83,7 +83,7 @@ class Agents:
             parts.append((remote, part))
         return parts
 
-    async def _one(self, remote: Remote, do: str, part: Mapping[str, Any]) -> dict[str, Any]:
+    async def _one(self, remote: RemoteHost, do: str, part: Mapping[str, Any]) -> dict[str, Any]:
         self._next += 1
         line = {"id": self._next, "do": do, **part}
         answer: dict[str, Json] = (await remote.ask("agent", line=line))["answer"]

@@ -34,7 +34,7 @@ class _Segment:
     pending: dict[int, int] = field(default_factory=dict)
 
 
-class Mirror:
+class FileMirror:
     """Follows the files of one run's folder on this host."""
 
     def __init__(self, root: Path) -> None:

@@ -25,10 +25,10 @@ from typing import Any
 from zipfile import ZipFile
 
 from holdfast.clusters.backends import processes
-from holdfast.clusters.backends.ssh.file_mirror import Mirror
+from holdfast.clusters.backends.ssh.file_mirror import FileMirror
 from holdfast.clusters.backends.ssh.node_network import (
     DIES_WITH_US,
-    Fabric,
+    HostNetwork,
     Impossible,
     missing_tools,
     network,
@@ -57,10 +57,10 @@ class Steward:
         owner = root.stat()
         self._user, self._group = owner.st_uid, owner.st_gid
         self._label = ""
-        self._fabric: Fabric | None = None
+        self._fabric: HostNetwork | None = None
         self._agent: subprocess.Popen[bytes] | None = None
         self._phase: Phase | None = None
-        self._mirror = Mirror(root)
+        self._mirror = FileMirror(root)
         self._started: dict[str, subprocess.Popen[bytes]] = {}
 
     def serve(self, request: Request) -> dict[str, Json]:
@@ -101,7 +101,7 @@ class Steward:
 
     def do_open(self, request: Request) -> dict[str, object]:
         """Create this host's part of the network and its nodes."""
-        self._fabric = Fabric(**request["fabric"])
+        self._fabric = HostNetwork(**request["fabric"])
         holders = self._fabric.open(request["nodes"])
         told = {"holders": holders, "fabric": self._fabric.holder}
         return {**told, "become": self._become()}

@@ -24,12 +24,12 @@ GONE_S = 6.0
 POLL_S = 0.005
 
 
-class Gone(Exception):
+class HostGone(Exception):
     """The program no longer responds; the reason."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class HostAnswer:
     """A response, and the driver's clock before the request and after the response."""
 
     answer: dict[str, Any]
@@ -60,7 +60,7 @@ class Line:
             self._send(self._password().encode() + b"\n", BEGIN_S)
         self.first = self._begun()
 
-    def ask(self, request: Mapping[str, Json], within_s: float = ANSWER_S) -> Answered:
+    def ask(self, request: Mapping[str, Json], within_s: float = ANSWER_S) -> HostAnswer:
         """One request and its response. Gone if there is none within the timeout.
 
         Both have a number: a late response to a request that timed out is not that to a later one.
@@ -72,7 +72,7 @@ class Line:
         while True:
             answer = json.loads(self._receive(within_s))
             if answer.pop("number", None) == self._sent:
-                return Answered(answer, sent_ns, now_ns())
+                return HostAnswer(answer, sent_ns, now_ns())
 
     def close(self) -> None:
         """Closes its input."""
@@ -92,7 +92,7 @@ class Line:
             self._channel.settimeout(within_s)
             self._channel.sendall(data)
         except OSError as error:
-            raise Gone(str(error) or "connection lost") from error
+            raise HostGone(str(error) or "connection lost") from error
 
     def _receive(self, within_s: float) -> bytes:
         parts = [self._rest]
@@ -101,11 +101,11 @@ class Line:
             try:
                 data = self._channel.recv(1 << 18)
             except TimeoutError as error:
-                raise Gone(f"no response within {within_s:g} s") from error
+                raise HostGone(f"no response within {within_s:g} s") from error
             except OSError as error:
-                raise Gone(str(error) or "connection lost") from error
+                raise HostGone(str(error) or "connection lost") from error
             if not data:
-                raise Gone(f"it exited{self._last_output()}")
+                raise HostGone(f"it exited{self._last_output()}")
             parts.append(data)
         line, _, self._rest = b"".join(parts).partition(b"\n")
         return line
@@ -128,7 +128,7 @@ class Line:
             time.sleep(POLL_S)
         try:
             return dict(json.loads(self._receive(BEGIN_S)))
-        except (Gone, ValueError) as error:
+        except (HostGone, ValueError) as error:
             raise self._refused(str(error)) from error
 
     def _refused(self, why: str) -> EnvironmentFailed:

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from holdfast.clusters.backends.leftovers import Leftover
 from holdfast.clusters.backends.ssh.connect import Connection
 from holdfast.clusters.backends.ssh.host_channel import Line
 from holdfast.clusters.backends.ssh.hosts_file import Host, Hosts, from_manifest, root_of
 from holdfast.clusters.backends.ssh.remote_host import STEWARD
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.runs import registry
+from holdfast.harness.runs.registry import Leftover
 
 
 def hosts_of(run_dir: Path) -> Hosts | None:

@@ -43,7 +43,7 @@ def search_path() -> str:
 
 
 @dataclass(slots=True)
-class Fabric:
+class HostNetwork:
     """One host's part of the network of a run.
 
     own      address by which the other hosts reach this one

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from holdfast.clusters.backends.ssh.connect import Connection
-from holdfast.clusters.backends.ssh.host_channel import GONE_S, Answered, Gone, Line
+from holdfast.clusters.backends.ssh.host_channel import GONE_S, HostAnswer, HostGone, Line
 from holdfast.clusters.backends.ssh.hosts_file import Host
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.ports import Node
@@ -54,7 +54,7 @@ class Copies:
         self._open.clear()
 
 
-class Remote:
+class RemoteHost:
     """A host of a run. Requests run one after the other, in the host's own thread.
 
     become     words that run a command there as the login user instead of root
@@ -131,7 +131,7 @@ class Remote:
 
         try:
             answer = await asyncio.get_running_loop().run_in_executor(self._asks, work)
-        except Gone as error:
+        except HostGone as error:
             raise HostLost(f"ssh: host {self.host.name}: {error}") from error
         if not answer["ok"]:
             raise EnvironmentFailed(f"ssh: host {self.host.name}: {answer['error']}")
@@ -170,7 +170,7 @@ class Remote:
         self._asks.shutdown(wait=False)
         self._copies.close()
 
-    def _sample(self, found: Answered) -> None:
+    def _sample(self, found: HostAnswer) -> None:
         """Records a clock sample from a request; the host's own processing time is subtracted."""
         asked, answered = found.answer["asked_ns"], found.answer["answered_ns"]
         inside = answered - asked
@@ -180,7 +180,7 @@ class Remote:
         row = {"sent_ns": found.sent_ns, "host_ns": asked, "received_ns": received_ns}
         directory.append(self._run_dir / host_clocks.FILE, {"host": self.host.name, **row})
 
-    async def _answered(self, do: str, args: Mapping[str, Any]) -> Answered:
+    async def _answered(self, do: str, args: Mapping[str, Any]) -> HostAnswer:
         found = await self._in_thread(lambda: self._asked(do, args))
         if found is None:
             raise HostLost(f"ssh: host {self.host.name} was lost: {self.lost}")
@@ -188,7 +188,7 @@ class Remote:
             raise EnvironmentFailed(f"ssh: host {self.host.name}: {found.answer['error']}")
         return found
 
-    def _asked(self, do: str, args: Mapping[str, Any]) -> Answered | None:
+    def _asked(self, do: str, args: Mapping[str, Any]) -> HostAnswer | None:
         """In the host's thread. None once the host is lost; `lost` says why."""
         if not self.lost:
             assert self._steward is not None
@@ -197,7 +197,7 @@ class Remote:
                 if do == "look":
                     return self._steward.ask(request, GONE_S)
                 return self._steward.ask(request)
-            except (Gone, ValueError) as error:
+            except (HostGone, ValueError) as error:
                 self.lost = str(error)
         return None
 

@@ -14,7 +14,7 @@ from holdfast.harness.core.ports import ClientSetup
 ERRORS = ((LockNotOwnedError, Status.NOT_OWNER),)
 
 
-class Beat:
+class BeatLock:
     """The sender of the signal: redbeat gets its scheduler from it."""
 
     def __init__(self, scheduler: object) -> None:
@@ -37,7 +37,7 @@ class Subject:
         )
 
     def acquire(self, lock: LibraryLock, wait_s: float | None) -> bool:
-        signals.beat_init.send(sender=Beat(lock))
+        signals.beat_init.send(sender=BeatLock(lock))
         lock.tick()
         return True
 

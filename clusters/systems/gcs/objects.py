@@ -10,7 +10,13 @@ from dataclasses import asdict
 
 from holdfast.clusters.systems.failed_request import Failed
 from holdfast.clusters.systems.gcs import BUCKET, PORT
-from holdfast.clusters.systems.object_lock.contents import ABSENT, HELD, NO_BUCKET, Body, Found
+from holdfast.clusters.systems.object_lock.contents import (
+    ABSENT,
+    HELD,
+    NO_BUCKET,
+    LockBody,
+    StoredObject,
+)
 from holdfast.harness.core.operations import Status
 
 ANSWER_WITHIN_S = 1.0
@@ -43,7 +49,7 @@ class Objects:
         headers = {"Content-Type": "application/json"}
         self._ask("POST", "/storage/v1/b?project=p", json.dumps({"name": BUCKET}), headers)
 
-    def read(self, key: str) -> Found | None:
+    def read(self, key: str) -> StoredObject | None:
         """As `Store`."""
         name = urllib.parse.quote(key, safe="")
         try:
@@ -52,9 +58,9 @@ class Objects:
             if failed.code in (NO_BUCKET, *ABSENT):
                 return None
             raise
-        return Found(body=Body(**json.loads(body)), etag=headers[GENERATION])
+        return StoredObject(body=LockBody(**json.loads(body)), etag=headers[GENERATION])
 
-    def write(self, key: str, body: Body, over: Found | None) -> None:
+    def write(self, key: str, body: LockBody, over: StoredObject | None) -> None:
         """As `Store`."""
         generation = NONE if over is None else over.etag
         asked = {"uploadType": "multipart", "name": key, "ifGenerationMatch": generation}
@@ -66,9 +72,9 @@ class Objects:
         path = f"/upload/storage/v1/b/{BUCKET}/o?{urllib.parse.urlencode(asked)}"
         self._ask("POST", path, f"{content}--{BOUNDARY}--\r\n", headers)
 
-    def delete(self, key: str, found: Found) -> None:
+    def delete(self, key: str, found: StoredObject) -> None:
         """As `Store`: an object without an owner takes its place."""
-        self.write(key, Body(owner="", token=found.body.token), found)
+        self.write(key, LockBody(owner="", token=found.body.token), found)
 
     def close(self) -> None:
         """Nothing is open."""

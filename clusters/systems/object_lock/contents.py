@@ -12,7 +12,7 @@ NO_BUCKET = "NoSuchBucket"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Body:
+class LockBody:
     """What an object says.
 
     owner    client and attempt; "": free
@@ -26,10 +26,10 @@ class Body:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Found:
+class StoredObject:
     """An object as read, and the service's name of this version of its content."""
 
-    body: Body
+    body: LockBody
     etag: str
 
 
@@ -40,15 +40,15 @@ class Store(Protocol):
         """Creates the bucket; nothing if the same user has made it."""
         ...
 
-    def read(self, key: str) -> Found | None:
+    def read(self, key: str) -> StoredObject | None:
         """The object, None if there is none."""
         ...
 
-    def write(self, key: str, body: Body, over: Found | None) -> None:
+    def write(self, key: str, body: LockBody, over: StoredObject | None) -> None:
         """Stores an object if there is none, or over the one that was read."""
         ...
 
-    def delete(self, key: str, found: Found) -> None:
+    def delete(self, key: str, found: StoredObject) -> None:
         """Deletes the object if it is still the one that was read."""
         ...
 

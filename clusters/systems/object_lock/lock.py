@@ -17,9 +17,9 @@ from holdfast.clusters.systems.object_lock.contents import (
     ABSENT,
     HELD,
     NO_BUCKET,
-    Body,
-    Found,
+    LockBody,
     Store,
+    StoredObject,
 )
 from holdfast.clusters.systems.polling import EXCLUSIVE_ONLY, Poller
 from holdfast.clusters.systems.polling import HELD as IS_HELD
@@ -74,7 +74,7 @@ class ObjectLock:
     def renew(self, grant: Grant, *, ttl_ns: int) -> Answer:
         """Reads the object and, with leases, writes it again under its etag."""
 
-        def write(found: Found) -> None:
+        def write(found: StoredObject) -> None:
             if self._timed:
                 body = self._body(found.body.owner, ttl_ns, found.body.token)
                 self._objects.write(grant.lock, body, found)
@@ -102,7 +102,7 @@ class ObjectLock:
         object, or one that this client has left."""
         return self._timed or self._counts or lock in self._left
 
-    def _take(self, lock: str, attempt: int, ttl_ns: int, over: Found | None) -> Answer:
+    def _take(self, lock: str, attempt: int, ttl_ns: int, over: StoredObject | None) -> Answer:
         owner, token = self._owner(attempt), 0 if over is None else over.body.token + 1
         try:
             self._objects.write(lock, self._body(owner, ttl_ns, token), over)
@@ -119,7 +119,7 @@ class ObjectLock:
             ttl_ns=ttl_ns if self._timed else 0,
         )
 
-    def _change(self, grant: Grant, act: Callable[[Found], None]) -> Answer:
+    def _change(self, grant: Grant, act: Callable[[StoredObject], None]) -> Answer:
         """Reads the object, and acts on it if it is this attempt's."""
         for _ in range(TRIES):
             try:
@@ -147,9 +147,9 @@ class ObjectLock:
                 self._objects.create_bucket()
         return Answer(outcome=Status.FAIL, error=str(failed))
 
-    def _give_back(self, lock: str, found: Found) -> None:
+    def _give_back(self, lock: str, found: StoredObject) -> None:
         if self._counts:
-            self._objects.write(lock, Body(owner="", token=found.body.token), found)
+            self._objects.write(lock, LockBody(owner="", token=found.body.token), found)
         else:
             self._objects.delete(lock, found)
 
@@ -166,14 +166,14 @@ class ObjectLock:
                 self._give_back(lock, stored)
             self._to_free.pop()
 
-    def _free(self, lock: str, body: Body) -> bool:
+    def _free(self, lock: str, body: LockBody) -> bool:
         """Whether this client may write over it."""
         over = self._timed and time.time_ns() >= body.ends_ns
         return not body.owner or over or body.owner in self._left.get(lock, ())
 
-    def _body(self, owner: str, ttl_ns: int, token: int) -> Body:
+    def _body(self, owner: str, ttl_ns: int, token: int) -> LockBody:
         ends_ns = time.time_ns() + ttl_ns if self._timed else 0
-        return Body(owner=owner, ends_ns=ends_ns, token=token)
+        return LockBody(owner=owner, ends_ns=ends_ns, token=token)
 
     def _owner(self, attempt: int) -> str:
         return f"{self._name}_{attempt}"

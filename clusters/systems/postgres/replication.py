@@ -114,7 +114,7 @@ class Replicating(KeepsFiles):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Role:
+class ReplicationState:
     """What a server reports of itself; `timeline` 0 for a standby that does not stream."""
 
     name: str
@@ -127,12 +127,12 @@ def _other(leader: Node, servers: Sequence[Node]) -> Node:
     return other
 
 
-async def role_of(server: Node) -> Role | None:
+async def role_of(server: Node) -> ReplicationState | None:
     """The role of a server; None if it does not respond."""
     row = await first_row(server.address, ROLE, ROLE_S)
     if not row:
         return None
-    return Role(name=server.name, standby=row[0] == "t", timeline=int(row[1]))
+    return ReplicationState(name=server.name, standby=row[0] == "t", timeline=int(row[1]))
 
 
 def replicated(options: Mapping[str, str]) -> bool:

@@ -24,11 +24,11 @@ from holdfast.clusters.systems.user_class.terms import PARAMETERS, QUERIES, name
 from holdfast.harness.client import resource_replies
 from holdfast.harness.client.resource_replies import PORT, Reply, Resource
 from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.harness.core.errors import first_error
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.operations import GENERATION, Answer, Grant, Mode, Op, Status, Terms
 from holdfast.harness.core.ports import ClientSetup, Queried
 from holdfast.harness.core.waiting import cancel_until_done
-from holdfast.harness.recording.error_lines import first_error
 
 ANSWER_NS = 5 * SECOND
 """A response later than this has an unknown outcome."""

@@ -30,7 +30,7 @@ FIXED = 1
 """the value that all owners share in `fixed-value`"""
 
 
-class Way(Protocol):
+class LockCommands(Protocol):
     """The commands of a lock. Raises what redis-py raises."""
 
     def take(self, lock: str, attempt: int, ttl_ms: int) -> int | None:
@@ -119,7 +119,7 @@ class SetnxExpire:
         return NO_TOKEN
 
 
-def way(variant: str, redis: object, tokens: str) -> Way:
+def way(variant: str, redis: object, tokens: str) -> LockCommands:
     """The variant that an option names; `redis` is a connection of redis-py."""
     ways: dict[str, type[FixedValue | GetThenDel | PlainDel | SetnxExpire]] = {
         "fixed-value": FixedValue,

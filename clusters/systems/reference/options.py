@@ -37,7 +37,7 @@ _RANGES = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Options:
+class ReferenceOptions:
     """The options as values; KNOWN has their meaning."""
 
     queue: str = "fifo"
@@ -53,7 +53,7 @@ class Options:
         return self.election_ns // 3
 
 
-def read(given: Mapping[str, str]) -> tuple[Options, list[str]]:
+def read(given: Mapping[str, str]) -> tuple[ReferenceOptions, list[str]]:
     """The options, and one line per invalid value; names not in KNOWN are ignored."""
     wrong = []
     queue = given.get("queue", "fifo")
@@ -68,8 +68,8 @@ def read(given: Mapping[str, str]) -> tuple[Options, list[str]]:
             numbers[name] = int(text)
         else:
             wrong.append(f"invalid option {name}={text}: expected a whole number, {low} to {high}")
-    default = Options()
-    options = Options(
+    default = ReferenceOptions()
+    options = ReferenceOptions(
         queue=queue,
         election_ns=numbers.get("election_ms", default.election_ns // MILLISECOND) * MILLISECOND,
         session_ns=numbers.get("session_ms", 0) * MILLISECOND,

@@ -19,7 +19,13 @@ from botocore.exceptions import (
 )
 
 from holdfast.clusters.systems.failed_request import Failed
-from holdfast.clusters.systems.object_lock.contents import ABSENT, HELD, NO_BUCKET, Body, Found
+from holdfast.clusters.systems.object_lock.contents import (
+    ABSENT,
+    HELD,
+    NO_BUCKET,
+    LockBody,
+    StoredObject,
+)
 from holdfast.clusters.systems.s3 import BUCKET, PORT
 from holdfast.harness.core.operations import Status
 
@@ -51,7 +57,7 @@ class Objects:
         """Creates the bucket; nothing if the same user has made it."""
         self._ask("create_bucket", Bucket=BUCKET)
 
-    def read(self, key: str) -> Found | None:
+    def read(self, key: str) -> StoredObject | None:
         """The object, None if there is none."""
         try:
             response = self._ask("get_object", Bucket=BUCKET, Key=key)
@@ -62,15 +68,15 @@ class Objects:
             raise
         except BotoCoreError as error:
             raise _failed(error) from error
-        return Found(body=Body(**json.loads(body)), etag=str(response["ETag"]))
+        return StoredObject(body=LockBody(**json.loads(body)), etag=str(response["ETag"]))
 
-    def write(self, key: str, body: Body, over: Found | None) -> None:
+    def write(self, key: str, body: LockBody, over: StoredObject | None) -> None:
         """Stores an object if there is none, or over the one that was read."""
         content = json.dumps(asdict(body)).encode()
         condition = {"IfNoneMatch": "*"} if over is None else {"IfMatch": over.etag}
-        self._ask("put_object", Bucket=BUCKET, Key=key, Body=content, **condition)
+        self._ask("put_object", Bucket=BUCKET, Key=key, LockBody=content, **condition)
 
-    def delete(self, key: str, found: Found) -> None:
+    def delete(self, key: str, found: StoredObject) -> None:
         """Deletes the object if it is still the one that was read."""
         self._ask("delete_object", Bucket=BUCKET, Key=key, IfMatch=found.etag)
 

@@ -13,10 +13,9 @@ from holdfast.harness.core.json_value import Json
 from holdfast.nemesis.agent import processes
 from holdfast.nemesis.agent.disks import loop_mount
 from holdfast.nemesis.agent.disks.node_disk import NodeDisk
-from holdfast.nemesis.agent.fault_claims import Claims
 from holdfast.nemesis.agent.halves import Half
 from holdfast.nemesis.agent.hosted_nodes import World
-from holdfast.nemesis.agent.request_errors import Evidence, Refused
+from holdfast.nemesis.agent.request_errors import Evidence, FaultClaims, Refused
 from holdfast.nemesis.agent.request_forms import FAULT, NODES, Form
 from holdfast.nemesis.agent.signals import Kills
 from holdfast.nemesis.agent.tracing.system_calls import SystemCalls
@@ -147,7 +146,7 @@ class DiskHang:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._claims: Claims[str] = Claims()
+        self._claims: FaultClaims[str] = FaultClaims()
         self._times: dict[str, list[int]] = {}
         self._thawing: subprocess.Popen[bytes] | None = None
 
@@ -211,7 +210,7 @@ class DiskFull:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._claims: Claims[str] = Claims()
+        self._claims: FaultClaims[str] = FaultClaims()
 
     def inject(self, fault: str, args: Mapping[str, Json]) -> Evidence:
         """Fills the disks of `nodes`. Errors: Refused, OSError."""

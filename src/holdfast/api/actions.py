@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from holdfast.api import plan_options
 from holdfast.api.run import Run
 from holdfast.checkers.linearizability.judgement import Judgement
 from holdfast.engine import judging, runner
@@ -24,9 +25,9 @@ from holdfast.harness.foreign.operations import ForeignHistory, keyed_apart
 from holdfast.harness.foreign.read import read_from, read_history
 from holdfast.harness.foreign.write import events
 from holdfast.harness.runs.directory import RUNS, RunDir
-from holdfast.planning import plan_options, prepare
-from holdfast.planning.hosts import hosts_of
+from holdfast.planning import prepare
 from holdfast.planning.lazy_holders import with_lazy_holders
+from holdfast.planning.resolve import hosts_of
 
 USUAL = {"system": "reference", "backend": "local", "workload": "critical-section"}
 KEYS = ("system", "backend", "workload", "resource", "nemesis", "nodes", "clients", "locks", "time",

@@ -47,7 +47,7 @@ def word(member: IntEnum) -> str:
     return member.name.lower().replace("_", "-")
 
 
-class Columns:
+class FrameColumns:
     """The columns of some rows of a case, each built when it is asked for."""
 
     def __init__(self, case: Case, chosen: Ints) -> None:
@@ -192,11 +192,11 @@ class Columns:
         return self.whole(call_of, there)
 
 
-def _asked(columns: Columns) -> Bools:
+def _asked(columns: FrameColumns) -> Bools:
     return columns.is_one_of(*ACQUIRES, Op.RENEW)
 
 
-COLUMNS: Mapping[str, Callable[[Columns], ExtensionArray]] = {
+COLUMNS: Mapping[str, Callable[[FrameColumns], ExtensionArray]] = {
     "op": lambda c: c.enumerated("f", Op),
     "status": lambda c: c.enumerated("status", Status),
     "client": lambda c: c.clients(),
@@ -311,7 +311,7 @@ def frame(case: Case, chosen: Ints, columns: Collection[str] | None = None) -> D
     wrong = [name for name in names if name not in COLUMNS]
     if wrong:
         raise UsageError(f"unknown column {wrong[0]!r}: expected {', '.join(COLUMNS)}")
-    built = Columns(case, chosen)
+    built = FrameColumns(case, chosen)
     index = built.pandas.Index(chosen, name="row")
     columns_of = {name: built.build(name) for name in names}
     # Every column is new: without copy=False pandas copies all of them into one block.

@@ -12,13 +12,12 @@ import numpy as np
 from holdfast.harness.core import extras
 from holdfast.harness.core.case import MERGED_DTYPE, History
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.core.json_value import Json, plain
-from holdfast.harness.core.starved import Starved
+from holdfast.harness.core.json_value import Json, current, plain
+from holdfast.harness.core.operations import Starved
 from holdfast.harness.history.reader import Recording
 from holdfast.harness.plans.manifest import parsed, to_table
 from holdfast.harness.runs import files
 from holdfast.harness.runs.journal import FaultRow, Mark
-from holdfast.harness.verdicts.former_keys import current
 from holdfast.harness.verdicts.judged import ClockSummary
 from holdfast.harness.verdicts.judged import read as read_judged
 

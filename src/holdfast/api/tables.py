@@ -10,8 +10,8 @@ import numpy as np
 
 from holdfast.api import history_frame
 from holdfast.checkers.facts import admissions
+from holdfast.checkers.facts.admissions import stale_writes
 from holdfast.checkers.holds.derive import Attempt, attempts
-from holdfast.checkers.properties.no_stale_write import stale_writes
 from holdfast.harness.core import extras
 from holdfast.harness.core.case import Case, Window
 from holdfast.harness.core.clock import SECOND
@@ -109,7 +109,7 @@ def resource_log(case: Case) -> DataFrame:
     # The resource's own order: by its writer and row, whatever the timestamps say.
     order = np.lexsort((log["row"], log["writer"]))
     at, log = at[order], log[order]
-    columns = history_frame.Columns(case, at)
+    columns = history_frame.FrameColumns(case, at)
     # Accepted: what the checker calls stale; rejected: those of older owners.
     stale = [request.row for request, *_ in stale_writes(case)]
     stale += admissions.stale_refused(case).tolist()

@@ -9,14 +9,14 @@ from holdfast.campaigns import runner
 from holdfast.catalogue import VIRTUAL_TIME, user_system
 from holdfast.harness.campaigns import journal
 from holdfast.harness.campaigns.results import Result, failed
-from holdfast.harness.campaigns.spec import Campaign, Job
+from holdfast.harness.campaigns.spec import CampaignSpec, Job
 from holdfast.harness.campaigns.stopping import Decided, Lacking
 from holdfast.harness.campaigns.summary import Summary, first_failure, summary
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.runs import directory
 from holdfast.harness.runs.version import VERSION
-from holdfast.planning import own_code, prepare
-from holdfast.planning.hosts import on_this_machine
+from holdfast.planning import fingerprints, prepare
+from holdfast.planning.resolve import on_this_machine
 from holdfast.reports.many import matrix_pages
 from holdfast.reports.many.campaign import index
 from holdfast.reports.many.matrix import matrix
@@ -26,7 +26,7 @@ from holdfast.reports.text.formatting import count, plain
 from holdfast.reports.text.progress import Progress
 
 
-def check(campaign: Campaign) -> None:
+def check(campaign: CampaignSpec) -> None:
     """UsageError with everything that prevents a run of a cell from being prepared."""
     problems: list[str] = []
     for cell in campaign.cells:
@@ -39,15 +39,15 @@ def check(campaign: Campaign) -> None:
         raise UsageError(*dict.fromkeys(problems))
 
 
-def version(campaign: Campaign) -> str:
+def version(campaign: CampaignSpec) -> str:
     """Version of Holdfast and hash of the users' files: with another one, runs are repeated."""
     systems = user_system.fingerprint(cell.plan.system for cell in campaign.cells)
-    others = own_code.fingerprint(cell.plan for cell in campaign.cells)
+    others = fingerprints.own_code(cell.plan for cell in campaign.cells)
     return f"{VERSION} {systems} {others}".rstrip()
 
 
 def carry_out(
-    campaign: Campaign, jobs: Sequence[Job], folder: Path, processes: int, scheduler: str
+    campaign: CampaignSpec, jobs: Sequence[Job], folder: Path, processes: int, scheduler: str
 ) -> Summary:
     """Execute the remaining runs and write the pages; returns the summary of all runs."""
     further = list(campaign.further_jobs(version(campaign)))
@@ -96,7 +96,7 @@ def carry_out(
 class Known:
     """What the finished runs of a campaign say about its cells."""
 
-    def __init__(self, campaign: Campaign, jobs: Sequence[Job]) -> None:
+    def __init__(self, campaign: CampaignSpec, jobs: Sequence[Job]) -> None:
         self._cell_of = {job.key: job.cell for job in jobs}
         self._done = set[str]()
         self.decided = Decided(cell.stop_below for cell in campaign.cells)
@@ -120,13 +120,13 @@ class Known:
         return any(job not in self and not self.decided(job.cell) for job in jobs)
 
 
-def _within(campaign: Campaign, known: Known, jobs: Sequence[Job]) -> Sequence[Job]:
+def _within(campaign: CampaignSpec, known: Known, jobs: Sequence[Job]) -> Sequence[Job]:
     """As many of these runs as the budget allows."""
     return jobs[: max(0, campaign.runs - len(known))] if campaign.runs else jobs
 
 
 def _rounds(
-    campaign: Campaign, known: Known, further: Sequence[Job], processes: int
+    campaign: CampaignSpec, known: Known, further: Sequence[Job], processes: int
 ) -> Iterator[Sequence[Job]]:
     """Further runs, a few of each cell that lacks opportunities by then, until none does."""
     left = [job for job in further if job not in known]
@@ -142,7 +142,7 @@ def _rounds(
 
 
 def _finish(
-    campaign: Campaign,
+    campaign: CampaignSpec,
     jobs: Sequence[Job],
     further: Sequence[Job],
     folder: Path,

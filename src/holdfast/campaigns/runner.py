@@ -25,7 +25,7 @@ from typing import Any
 
 from holdfast import catalogue
 from holdfast.catalogue import user_system
-from holdfast.engine import driver_process, judging, reporting, seed_search, swarm
+from holdfast.engine import runner, seed_search, swarm
 from holdfast.harness.campaigns import results
 from holdfast.harness.campaigns.results import Result
 from holdfast.harness.campaigns.spec import SWARM, Job
@@ -35,7 +35,7 @@ from holdfast.harness.core.errors import EnvironmentFailed, HoldfastError, Usage
 from holdfast.harness.core.loading import load
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.runs import inherited_signals, registry
-from holdfast.planning import fingerprints, prepare, run_folder
+from holdfast.planning import fingerprints, prepare
 from holdfast.planning.lazy_holders import with_lazy_holders
 from holdfast.planning.resolve import Prepared, system_options
 
@@ -120,10 +120,7 @@ def _simulated(
     if result.problems or violated - job.seen:
         attempts = folder / ATTEMPTS
         shutil.rmtree(attempts / job.key, ignore_errors=True)
-        run = run_folder.create(prepared, attempts, again, name=job.key)
-        done.world.keep(run)
-        reporting.report_run(run, judging.judge_run(run))
-        made = run.path
+        made = runner.keep(prepared, attempts, again, name=job.key, write=done.world.keep).path
     # The world is full of cycles: it goes now, not in the middle of the next seed.
     del done, verdicts
     gc.collect()
@@ -132,15 +129,9 @@ def _simulated(
 
 def _real(job: Job, prepared: Prepared, again: str, folder: Path) -> tuple[Result, Path]:
     """On processes or containers, as `holdfast run` does it."""
-    plan = prepared.plan
-    run = run_folder.create(prepared, folder / ATTEMPTS, again)
-    try:
-        driver_process.execute(run, lambda row: None)
-    except HoldfastError as error:
-        if not run.faults.exists() and not any(run.history.glob("c*.seg")):
-            return _failed(job, plan, again, str(error)), run.path
-    verdicts = judging.judge_run(run, plan.checkers)
-    reporting.report_run(run, verdicts)
+    run, verdicts = runner.attempt(prepared, folder / ATTEMPTS, again)
+    if isinstance(verdicts, str):
+        return _failed(job, prepared.plan, again, verdicts), run.path
     return results.of_verdicts(verdicts, run.read_manifest(), key=job.key), run.path
 
 

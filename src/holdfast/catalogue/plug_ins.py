@@ -20,8 +20,14 @@ from typing import Any
 
 from holdfast.catalogue.rows import BackendRow, NemesisRow, SystemRow, WorkloadRow
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.core.loading import load, load_file, no_attribute
-from holdfast.harness.core.user_imports import PREFIX, module_of, neighbours
+from holdfast.harness.core.loading import (
+    PREFIX,
+    load,
+    load_file,
+    module_of,
+    neighbours,
+    no_attribute,
+)
 from holdfast.harness.plans.plan import FILE, lock_and_servers
 
 KINDS = ("systems", "workloads", "nemeses", "checkers", "backends", "lenses")
@@ -38,7 +44,7 @@ class PlugIn:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
+class EntryPoint:
     """Where an object is found: its module, its attribute; `by` names it in messages."""
 
     module: str
@@ -87,20 +93,20 @@ def usable(kind: str, built_in: Container[str]) -> Iterator[tuple[PlugIn, Any, s
             yield plug_in, None, str(error).splitlines()[0]
 
 
-def place_of(kind: str, name: str) -> Place:
+def place_of(kind: str, name: str) -> EntryPoint:
     """Where the object of a name is found; executes a user's file. KeyError for another name."""
     plug_in = installed(kind).get(name)
     if plug_in is not None:
         module, colon, attr = plug_in.value.partition(":")
         if not colon:
             module, _, attr = plug_in.value.rpartition(".")
-        return Place(module=module.strip(), attr=attr.strip(), by=_by(plug_in))
+        return EntryPoint(module=module.strip(), attr=attr.strip(), by=_by(plug_in))
     if not FILE.fullmatch(name):
         raise KeyError(name)
     path, _, attr = name.rpartition(":")
     module = module_of(Path(path))
     load_file(module, Path(path))
-    return Place(module=module, attr=attr, by=name)
+    return EntryPoint(module=module, attr=attr, by=name)
 
 
 def sources(kind: str, name: str) -> dict[str, Path]:
@@ -132,7 +138,7 @@ def _by(plug_in: PlugIn) -> str:
     return f"plug-in {plug_in.name} of {plug_in.origin}"
 
 
-def _loaded(place: Place) -> object:
+def _loaded(place: EntryPoint) -> object:
     try:
         module = importlib.import_module(place.module)
     except Exception as error:
@@ -157,7 +163,7 @@ def _says(made: object, usual: str) -> str:
     return str(text).strip().splitlines()[0].rstrip(".")
 
 
-def _system(place: Place, made: object) -> SystemRow:
+def _system(place: EntryPoint, made: object) -> SystemRow:
     if isinstance(made, SystemRow):
         return made
     _forget(place.module.partition(".")[0])
@@ -167,20 +173,20 @@ def _system(place: Place, made: object) -> SystemRow:
     return SystemRow(entry=entry, says=says, nodes=nodes, most=MOST_SERVERS if nodes else 0)
 
 
-def _workload(place: Place, made: object) -> WorkloadRow:
+def _workload(place: EntryPoint, made: object) -> WorkloadRow:
     entry = f"holdfast.workloads.user_workload:{place.dotted}"
     workload = load(entry)
     return WorkloadRow(entry=entry, says=_says(made, "a workload"), needs=tuple(workload.NEEDS))
 
 
-def _nemesis(place: Place, made: object) -> NemesisRow:
+def _nemesis(place: EntryPoint, made: object) -> NemesisRow:
     entry = f"holdfast.nemesis.user_nemesis:{place.dotted}"
     load(entry)
     says = _says(made if isinstance(made, type) else type(made), "a nemesis")
     return NemesisRow(entry=entry, says=says)
 
 
-def _checker(place: Place, made: object) -> str:
+def _checker(place: EntryPoint, made: object) -> str:
     from holdfast.checkers.user_checker import UserChecker
 
     if not isinstance(made, UserChecker):
@@ -191,13 +197,13 @@ def _checker(place: Place, made: object) -> str:
     return place.entry
 
 
-def _backend(place: Place, made: object) -> BackendRow:
+def _backend(place: EntryPoint, made: object) -> BackendRow:
     if not isinstance(made, BackendRow):
         raise UsageError(f"{place.by}: expected a holdfast.catalogue.rows.BackendRow")
     return made
 
 
-def _lens(place: Place, made: object) -> str:
+def _lens(place: EntryPoint, made: object) -> str:
     from holdfast.harness.judging.lens import Lens
 
     if not isinstance(made, Lens):
@@ -205,7 +211,7 @@ def _lens(place: Place, made: object) -> str:
     return place.entry
 
 
-MAKERS: Mapping[str, Callable[[Place, object], object]] = {
+MAKERS: Mapping[str, Callable[[EntryPoint, object], object]] = {
     "systems": _system,
     "workloads": _workload,
     "nemeses": _nemesis,

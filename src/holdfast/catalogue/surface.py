@@ -48,7 +48,6 @@ SURFACE = (
     "nemesis.options",
     "nemesis.targets",
     "nemesis.timetable",
-    "planning.hosts",
     "planning.prepare",
     "planning.resolve",
     "reports.pictures.svg",

@@ -28,9 +28,8 @@ from holdfast.clusters.systems.user_class.virtual_client import refusal
 from holdfast.harness.core import toml
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
-from holdfast.harness.core.loading import load, load_file
+from holdfast.harness.core.loading import load, load_file, module_of, neighbours
 from holdfast.harness.core.ports import System
-from holdfast.harness.core.user_imports import module_of, neighbours
 from holdfast.harness.plans.plan import OWN, lock_and_servers, suggest
 
 MOST = 9

@@ -15,7 +15,7 @@ from holdfast.campaigns import progress, runner
 from holdfast.commands.options import Command, Whole, span
 from holdfast.engine import shrinker
 from holdfast.harness.campaigns.results import read as read_result
-from holdfast.harness.campaigns.spec import Campaign, read
+from holdfast.harness.campaigns.spec import CampaignSpec, read
 from holdfast.harness.campaigns.summary import CellRow, Failure, Summary
 from holdfast.harness.core import toml
 from holdfast.harness.core.errors import UsageError
@@ -117,7 +117,7 @@ def _toml(file: Path) -> dict[str, Json]:
         raise UsageError(f"{file}: not TOML: {error}") from error
 
 
-def lasting(campaign: Campaign, time_ns: int) -> Campaign:
+def lasting(campaign: CampaignSpec, time_ns: int) -> CampaignSpec:
     """The campaign with another duration of runs. UsageError if sampled by a swarm."""
     if any(cell.swarm for cell in campaign.cells):
         raise UsageError("--time: a swarm samples the duration of its runs from the seed")

@@ -16,7 +16,7 @@ from holdfast.harness.core.errors import UsageError
 from holdfast.harness.judging.stored import stored
 from holdfast.harness.runs.directory import RunDir
 from holdfast.reports.many.two_runs import Row, compared
-from holdfast.reports.text import tables
+from holdfast.reports.text import layout
 from holdfast.reports.text.formatting import plain
 from holdfast.reports.text.layout import say, width
 
@@ -56,11 +56,11 @@ def _result(path: Path) -> Result:
 
 
 def _show(rows: list[Row], left: Path, right: Path) -> None:
-    console, out = tables.buffered(width(), colour=False)
+    console, out = layout.buffered(width(), colour=False)
     for name, path in (("first", left), ("second", right)):
         click.echo(f"{name:<7} {plain(path.resolve().name, 200)}")
-    grid = tables.table(["what"], "first", "second")
+    grid = layout.table(["what"], "first", "second")
     for row in rows:
         grid.add_row(plain(row.name, 60), plain(row.left, 300), plain(row.right, 300))
-    tables.show(console, grid)
+    layout.show(console, grid)
     sys.stdout.write("\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n")

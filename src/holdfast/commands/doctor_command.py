@@ -28,7 +28,7 @@ from holdfast.reports.text.formatting import count
 from holdfast.reports.text.layout import aligned, say, width
 
 if TYPE_CHECKING:
-    from holdfast.clusters.backends.leftovers import Leftover
+    from holdfast.harness.runs.registry import Leftover
 
 Row = tuple[str, str, str | None]
 """(what was checked, its purpose, why it is missing; None: present)."""

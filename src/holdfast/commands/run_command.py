@@ -13,6 +13,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from holdfast.api import plan_options
 from holdfast.commands.options import (
     HOSTS_HELP,
     SETTINGS,
@@ -29,12 +30,12 @@ from holdfast.commands.options import (
 from holdfast.engine import runner
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.plans.manifest import Origin
-from holdfast.harness.plans.plan import OWN, Plan, to_toml
+from holdfast.harness.plans.plan import OWN, Plan, names_in, to_toml
 from holdfast.harness.verdicts.judged import to_table
 from holdfast.own_servers import config, running
-from holdfast.planning import own_code, plan_options, prepare
-from holdfast.planning.hosts import hosts_of
+from holdfast.planning import prepare
 from holdfast.planning.lazy_holders import with_lazy_holders
+from holdfast.planning.resolve import hosts_of
 
 MOST_NAME = 80
 DAILY = (
@@ -263,7 +264,7 @@ def _with_source(ctx: click.Context, problem: str) -> str:
 def _nothing_to_execute(plan: Plan, file: Path, named: set[str]) -> None:
     """UsageError if the plan names a Python file: printing a plan must not execute code."""
     options = {"systems": "system", "workloads": "workload", "checkers": "checkers"}
-    for kind, name in own_code.named(plan):
+    for kind, name in names_in(plan):
         if not IS_PYTHON.fullmatch(name) or options.get(kind) in named:
             continue
         what = "nemesis" if kind == "nemeses" else kind.removesuffix("s")

@@ -12,6 +12,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from holdfast.api.plan_options import pairs
 from holdfast.catalogue.findings import FINDINGS
 from holdfast.commands import run_command
 from holdfast.commands.options import (
@@ -31,8 +32,7 @@ from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.plans.plan import Plan, parse, suggest, to_toml
 from holdfast.harness.verdicts.judged import Judged, to_table
 from holdfast.planning import prepare
-from holdfast.planning.hosts import hosts_of
-from holdfast.planning.plan_options import pairs
+from holdfast.planning.resolve import hosts_of
 from holdfast.reports.text.layout import say
 from holdfast.scenarios import SCENARIOS, path_of, staging
 

@@ -17,7 +17,7 @@ from holdfast import catalogue
 from holdfast.catalogue.mutants import MUTANTS
 from holdfast.commands.options import Command, Whole, name_of, span
 from holdfast.engine import changed_lines, shrinker, swarm
-from holdfast.engine.seed_search import Seed, Tally, explore
+from holdfast.engine.seed_search import Seed, SeedTally, explore
 from holdfast.engine.swarm import Way
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import UsageError
@@ -131,7 +131,7 @@ def command(
     way, given = Way(draw), {"mutant": mutant} if mutant else {}
     system = system or (MUTANTS[mutant].system if mutant else "reference")
     over_s = time.monotonic() + budget / SECOND if budget else float("inf")
-    weights, tally = None if since is None else _weights(since, system, given), Tally()
+    weights, tally = None if since is None else _weights(since, system, given), SeedTally()
     click.echo(f"{system} in the simulator, from seed {first_seed}", err=True)
     searched = explore(
         _numbers(first_seed, seeds, budget),
@@ -198,7 +198,7 @@ def _rest(weights: Mapping[str, float]) -> float:
     return sum(sorted(weights.values())[:-SHOWN]) / sum(weights.values())
 
 
-def _collect(found: Iterable[Seed], tally: Tally, first_seed: int, far: Progress) -> int | None:
+def _collect(found: Iterable[Seed], tally: SeedTally, first_seed: int, far: Progress) -> int | None:
     """Count every seed, in any order, and sort what is reported.
 
     None, or after ^C the first seed that has not been run.
@@ -219,7 +219,7 @@ def _collect(found: Iterable[Seed], tally: Tally, first_seed: int, far: Progress
     return next_seed
 
 
-def _say_where(next_seed: int | None, tally: Tally, again: str) -> None:
+def _say_where(next_seed: int | None, tally: SeedTally, again: str) -> None:
     """KeyboardInterrupt with how to go on, if the search was interrupted."""
     if next_seed is not None:
         raise KeyboardInterrupt(
@@ -227,7 +227,7 @@ def _say_where(next_seed: int | None, tally: Tally, again: str) -> None:
         )
 
 
-def _exit_code(tally: Tally, mutant: str | None) -> int:
+def _exit_code(tally: SeedTally, mutant: str | None) -> int:
     """Exit code; of a search for a planted bug 1 means found, 3 not found."""
     if mutant is None:
         return tally.exit_code()
@@ -235,7 +235,7 @@ def _exit_code(tally: Tally, mutant: str | None) -> int:
 
 
 def _shrink(
-    tally: Tally, system: str, given: Mapping[str, str], way: Way
+    tally: SeedTally, system: str, given: Mapping[str, str], way: Way
 ) -> tuple[shrinker.Shrunk, Path] | None:
     """Shrink the first violation and write its plan file; None without a violation. A departure is
     none: it does not show in the history by which shrinking goes."""
@@ -277,7 +277,7 @@ def _print_table(table: dict[str, Json], small: tuple[shrinker.Shrunk, Path] | N
 
 
 def _show_all(
-    tally: Tally, mutant: str | None, again: str, small: tuple[shrinker.Shrunk, Path] | None
+    tally: SeedTally, mutant: str | None, again: str, small: tuple[shrinker.Shrunk, Path] | None
 ) -> None:
     """Print verdicts or the result of the search, then departures, then the shrunk plan."""
     if mutant:
@@ -290,7 +290,7 @@ def _show_all(
         shrinker.show(*small)
 
 
-def _show(tally: Tally) -> None:
+def _show(tally: SeedTally) -> None:
     for seed in tally.alarms[:SHOWN]:
         for prop, sentence in seed.alarms:
             say(f"seed {seed.seed}: {prop}: {sentence}")
@@ -315,7 +315,7 @@ def _show(tally: Tally) -> None:
     say(_speed(tally))
 
 
-def _show_search(tally: Tally, mutant: str) -> None:
+def _show_search(tally: SeedTally, mutant: str) -> None:
     """Print the result of a search for a planted bug."""
     row = MUTANTS[mutant]
     for seed in tally.found[:1]:
@@ -343,7 +343,7 @@ def _again(system: str, mutant: str | None, way: Way) -> str:
     return shlex.join(["holdfast", "sim", *words, *drawn])
 
 
-def _show_departures(tally: Tally, again: str) -> None:
+def _show_departures(tally: SeedTally, again: str) -> None:
     """The steps of servers that their specification does not allow, apart from all verdicts."""
     if not tally.departing:
         return
@@ -363,7 +363,7 @@ def _show_departures(tally: Tally, again: str) -> None:
         click.echo(f"  again: {again}{workload} --first-seed {seed.seed} --seeds 1")
 
 
-def _speed(tally: Tally) -> str:
+def _speed(tally: SeedTally) -> str:
     hours, cpu_s = tally.virtual_ns / SECOND / 3600, tally.cpu_ns / SECOND
     effective = sum(tally.faults.values())
     return (
@@ -375,7 +375,7 @@ def _speed(tally: Tally) -> str:
     )
 
 
-def _validated(tally: Tally) -> str:
+def _validated(tally: SeedTally) -> str:
     """How many steps were validated, "" without a trace."""
     if not tally.steps:
         return ""
@@ -384,7 +384,7 @@ def _validated(tally: Tally) -> str:
     return f"; {tally.steps} steps validated in {seconds}, {departures}"
 
 
-def _table(tally: Tally, system: str, first_seed: int, mutant: str | None) -> dict[str, Json]:
+def _table(tally: SeedTally, system: str, first_seed: int, mutant: str | None) -> dict[str, Json]:
     return {
         "schema": "holdfast-sim/1",
         "system": system,

@@ -23,9 +23,8 @@ from holdfast.clusters.systems.user_class.judged import judged
 from holdfast.clusters.systems.user_class.system import OwnSystem
 from holdfast.conformance import client_conformance
 from holdfast.harness.core.errors import EnvironmentFailed, UsageError
-from holdfast.harness.core.loading import load
+from holdfast.harness.core.loading import load, module_of
 from holdfast.harness.core.ports import Node, Place, Prechecked, System
-from holdfast.harness.core.user_imports import module_of
 from holdfast.harness.plans.plan import OWN, lock_and_servers
 from holdfast.harness.runs.directory import RunDir
 

@@ -15,8 +15,7 @@ from holdfast.catalogue import plug_ins
 from holdfast.checkers.user_checker import UserChecker
 from holdfast.harness.core.case import Case, Checker
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.core.loading import load
-from holdfast.harness.core.user_imports import module_of
+from holdfast.harness.core.loading import load, module_of
 from holdfast.harness.core.verdict import PropertyVerdict, Verdict
 from holdfast.harness.judging.judge import OWNERS_ADMITTED
 from holdfast.harness.plans.manifest import Manifest, RecordedChecker

@@ -1,4 +1,4 @@
-"""Judges the recording of a run, and writes its verdict."""
+"""Judges the recording of a run and writes its verdict, or judges a run in memory."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import click
 from holdfast import catalogue
 from holdfast.engine.checkers import with_named
 from holdfast.engine.lenses import lenses, looked_at
+from holdfast.harness.core.case import Case
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
 from holdfast.harness.history.reader import segment_files, too_large
+from holdfast.harness.judging.judge import judge_case
 from holdfast.harness.judging.judgement import Certifies
 from holdfast.harness.judging.recorded_run import judge
 from holdfast.harness.plans.manifest import Manifest
@@ -47,6 +49,12 @@ def judge_run(run: RunDir, checkers: Sequence[str] = (), in_parts: int = 0) -> J
     except OSError as error:
         not_stored(run.verdicts, error)
     return verdicts
+
+
+def judge_in_memory(manifest: Manifest, case: Case, certifies: Certifies) -> Judged:
+    """Judge a run that has no directory, with the checkers that its plan names."""
+    _, checkers = with_named(manifest, manifest.plan.checkers)
+    return judge_case(manifest, case, checkers, certifies)
 
 
 def _known(run: RunDir, manifest: Manifest) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from holdfast.harness.core.errors import HoldfastError
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.judging.lens import Watch
 from holdfast.harness.plans.manifest import OWN, Origin
+from holdfast.harness.runs.directory import RunDir
 from holdfast.harness.verdicts.judged import Judged
 from holdfast.planning import prepare, run_folder
 from holdfast.planning.resolve import Prepared
@@ -52,7 +53,7 @@ def carry_out(
     try:
         execute(run, shown, Watch(tell=shown.tell, quiet=quiet, until_violation=until_violation))
     except HoldfastError as error:
-        if not run.has(run.faults) and not any(run.history.glob("c*.seg")):
+        if not _recorded(run):
             raise
         shown.close()
         failed = error.exit_code
@@ -62,11 +63,47 @@ def carry_out(
     verdicts = judge_run(run, plan.checkers)
     if failed and verdicts.exit_code != 1:
         verdicts = replace(verdicts, exit_code=failed)
-    # Only now: what reports are made of would delay the start of the run by 0.1 s.
-    from holdfast.engine.reporting import report_run
-    from holdfast.engine.shown_verdict import show_verdict
-
-    report = report_run(run, verdicts)
+    report = _reported(run, verdicts)
     if not quiet:
+        from holdfast.engine.shown_verdict import show_verdict
+
         show_verdict(verdicts, report, verbose=verbose)
     return replace(verdicts, report=report)
+
+
+def attempt(prepared: Prepared, out: Path, again: str) -> tuple[RunDir, Judged | str]:
+    """Run a complete plan without a word, judge and report it; why there is nothing to judge."""
+    run = run_folder.create(prepared, out, again)
+    try:
+        execute(run, lambda row: None)
+    except HoldfastError as error:
+        if not _recorded(run):
+            return run, str(error)
+    verdicts = judge_run(run, prepared.plan.checkers)
+    _reported(run, verdicts)
+    return run, verdicts
+
+
+def keep(
+    prepared: Prepared, out: Path, again: str, *, name: str, write: Callable[[RunDir], object]
+) -> RunDir:
+    """A run that was simulated in memory as a directory, which `write` fills, judged and reported.
+
+    name   of the run
+    """
+    run = run_folder.create(prepared, out, again, name=name)
+    write(run)
+    _reported(run, judge_run(run))
+    return run
+
+
+def _recorded(run: RunDir) -> bool:
+    """Whether a fault or a client left a row."""
+    return run.has(run.faults) or any(run.history.glob("c*.seg"))
+
+
+def _reported(run: RunDir, verdicts: Judged) -> str:
+    # Only now: what reports are made of would delay the start of the run by 0.1 s.
+    from holdfast.engine.reporting import report_run
+
+    return report_run(run, verdicts)

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from holdfast import catalogue
 from holdfast.catalogue.mutants import MUTANTS, Mutant
-from holdfast.engine import swarm
-from holdfast.engine.checkers import with_named
+from holdfast.engine import judging, swarm
 from holdfast.engine.determinism import difference
 from holdfast.engine.swarm import Way
 from holdfast.harness.core.case import Case
@@ -29,7 +28,6 @@ from holdfast.harness.core.json_value import plain
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.history import reader
-from holdfast.harness.judging import judge
 from holdfast.harness.judging.run_case import case_of
 from holdfast.harness.plans.manifest import Manifest, to_table
 from holdfast.harness.runs import inherited_signals
@@ -143,9 +141,8 @@ def in_memory(
     written = world.written()
     recording = reader.merge(written)
     case = case_of(manifest, recording, world.marks, world.faults)
-    _, checkers = with_named(manifest, manifest.plan.checkers)
     certifies = certifier()
-    verdicts = judge.judge_case(manifest, case, checkers, certifies)
+    verdicts = judging.judge_in_memory(manifest, case, certifies)
     _verify(manifest, written, world, verdicts, bytes(certifies.orders))
     if departure is not None:
         departure = replace(departure, t_ns=departure.t_ns - verdicts.start_ns)
@@ -311,7 +308,7 @@ def one_plan(
 
 
 @dataclass(slots=True)
-class Tally:
+class SeedTally:
     """Summary of many seeds."""
 
     seeds: int = 0

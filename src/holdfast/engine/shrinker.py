@@ -23,7 +23,7 @@ from holdfast.harness.plans.plan import Plan, suggest, to_toml
 from holdfast.harness.plans.shrink import Failing, shrink
 from holdfast.harness.runs.directory import RunDir
 from holdfast.planning import plan_source
-from holdfast.planning.hosts import hosts_of
+from holdfast.planning.resolve import hosts_of
 from holdfast.reports.text.layout import say
 from holdfast.reports.text.progress import Progress
 

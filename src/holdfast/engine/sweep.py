@@ -29,7 +29,7 @@ from holdfast.harness.plans.plan import Plan, parse, suggest
 from holdfast.harness.runs import directory, journal
 from holdfast.harness.verdicts.judged import Judged
 from holdfast.planning import prepare
-from holdfast.planning.hosts import on_this_machine
+from holdfast.planning.resolve import on_this_machine
 
 MEASURES: dict[str, Callable[[Case], Mapping[str, object]] | None] = {
     "breaks": None,

@@ -23,8 +23,7 @@ from holdfast.harness.plans.plan import Plan
 from holdfast.harness.plans.shrink import Failing
 from holdfast.harness.verdicts.judged import Judged
 from holdfast.planning import prepare
-from holdfast.planning.hosts import hosts_of
-from holdfast.planning.resolve import resolve
+from holdfast.planning.resolve import hosts_of, resolve
 
 ENDED = "exited unexpectedly"
 """Text of a problem that is also a finding: an assertion of a node failed."""

@@ -9,12 +9,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from holdfast.checkers.facts.starved_hosts import STARVED
 from holdfast.engine import shrinker, trials
 from holdfast.engine.trials import Shown
 from holdfast.harness.campaigns import results
 from holdfast.harness.core.errors import HoldfastError, UsageError
-from holdfast.harness.core.verdict import Verdict
+from holdfast.harness.core.verdict import STARVED, Verdict
 from holdfast.harness.judging.stored import stored
 from holdfast.harness.plans.manifest import Origin
 from holdfast.harness.plans.plan import Plan

@@ -18,12 +18,11 @@ from holdfast.harness.core.case import Case, Checker
 from holdfast.harness.core.clock import SECOND, now_ns
 from holdfast.harness.core.errors import HoldfastError
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.verdict import Finding
+from holdfast.harness.core.verdict import Finding, promised
 from holdfast.harness.history.beside_run import BesideRun
 from holdfast.harness.history.growing import Growing
 from holdfast.harness.history.reader import Recording
 from holdfast.harness.judging.lens import Lens, Watch
-from holdfast.harness.judging.outcome import promised
 from holdfast.harness.judging.run_case import case_of, kinds_of, options_of
 from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.runs import journal

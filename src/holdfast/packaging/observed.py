@@ -18,17 +18,16 @@ from holdfast.clusters.libraries.rows import LIBRARIES
 from holdfast.clusters.libraries.system import OPTIONS, entry
 from holdfast.clusters.programs import debian, npm
 from holdfast.clusters.programs.rows import PROGRAMS, named, pinned
-from holdfast.harness.client.guard import CANCELLED
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.core.operations import CANCELLED, Op, Status
 from holdfast.harness.history import reader
 from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.runs.directory import RunDir
 from holdfast.harness.verdicts.judged import Judged, Judgement, Shown
 from holdfast.packaging.scripts import Filled
-from holdfast.packaging.shapes import CALLS, IMPOSSIBLE, SHAPES, SYSTEMS, Shape
+from holdfast.packaging.shapes import CALLS, IMPOSSIBLE, SHAPES, SYSTEMS, ScriptShape
 
 PIN = re.compile(r"[A-Za-z0-9._-]+==[A-Za-z0-9.]+")
 NPM_VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+-]*")
@@ -71,7 +70,7 @@ class Candidate:
     """A finding and a shape that suits it."""
 
     name: str
-    shape: Shape
+    shape: ScriptShape
     finding: Shown
     judgement: Judgement
     filled: Filled

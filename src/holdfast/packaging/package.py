@@ -30,10 +30,10 @@ from holdfast.packaging import trials
 from holdfast.packaging.observed import SYSTEM, Candidate, Library, candidates, library_of
 from holdfast.packaging.scripts import commands, file_name, script
 from holdfast.packaging.servers import SERVERS, Server, program
-from holdfast.packaging.shapes import Shape
+from holdfast.packaging.shapes import ScriptShape
 from holdfast.packaging.trials import TRIALS, Trial
 from holdfast.reports.pictures.finding import draw
-from holdfast.reports.pictures.standalone import standalone
+from holdfast.reports.pictures.svg import standalone
 
 PER_RELEASE = 2
 """Trials of another release."""
@@ -78,7 +78,7 @@ LIMIT = """
 This needs a fault that it may not claim to survive; its documentation should say so."""
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class PackageRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What was measured of a package.
 
     shown     trials that showed it, of TRIALS
@@ -109,7 +109,7 @@ class Asked:
     fresh: bool = False
 
 
-def write(run: RunDir, target: Path, asked: Asked = Asked()) -> Record:
+def write(run: RunDir, target: Path, asked: Asked = Asked()) -> PackageRecord:
     """Writes the folder.
 
     UsageError if the run has no finding that a script shows; EnvironmentFailed if there is no
@@ -161,8 +161,8 @@ def _shown(found: Sequence[Candidate], library: Library) -> tuple[Candidate, str
     raise UsageError(refused)
 
 
-def _record(chosen: Candidate, text: str, done: Sequence[Trial]) -> Record:
-    return Record(
+def _record(chosen: Candidate, text: str, done: Sequence[Trial]) -> PackageRecord:
+    return PackageRecord(
         package=chosen.filled.package,
         shape=chosen.name,
         property=chosen.shape.property,
@@ -181,8 +181,8 @@ def known_fixed(library: Library, property_: str) -> str:
 
 
 def _with_releases(
-    record: Record, chosen: Candidate, text: str, library: Library, asked: Asked
-) -> Record:
+    record: PackageRecord, chosen: Candidate, text: str, library: Library, asked: Asked
+) -> PackageRecord:
     """The record with the trials of other releases."""
 
     def bad(version: str, times: int) -> bool | None:
@@ -242,7 +242,9 @@ def _requirements(target: Path, library: Library) -> None:
     (target / "requirements.txt").write_text("".join(f"{one}\n" for one in library.pins))
 
 
-def issue(chosen: Candidate, judged: Judged, library: Library, record: Record, trial: Trial) -> str:
+def issue(
+    chosen: Candidate, judged: Judged, library: Library, record: PackageRecord, trial: Trial
+) -> str:
     """The text for an issue tracker, in Markdown."""
     shape, filled = chosen.shape, chosen.filled
     server = SERVERS[shape.server]
@@ -271,7 +273,7 @@ def issue(chosen: Candidate, judged: Judged, library: Library, record: Record, t
     )
 
 
-def _needs(library: Library, server: Server, shape: Shape) -> str:
+def _needs(library: Library, server: Server, shape: ScriptShape) -> str:
     """What a script needs, for the issue text."""
     of_server = bool(shape.package) or library.name.startswith(SYSTEM)
     needed = [] if of_server else ["the library"]
@@ -284,7 +286,7 @@ def _needs(library: Library, server: Server, shape: Shape) -> str:
     return " and ".join([", ".join(needed[:-1]), needed[-1]] if needed[1:] else needed)
 
 
-def _of_releases(record: Record) -> str:
+def _of_releases(record: PackageRecord) -> str:
     """The lines about other releases and the fresh environment, each its own paragraph."""
     paragraphs = []
     if record.fixed:
@@ -317,7 +319,7 @@ def _plain(text: str) -> str:
     return html.escape(" ".join(text.split()), quote=False).replace("`", "'")
 
 
-def _versions(library: Library, shape: Shape) -> str:
+def _versions(library: Library, shape: ScriptShape) -> str:
     in_go = library.name.startswith(debian.PREFIX)
     lines = [library.package] if in_go else [*library.pins]
     row = SERVERS[shape.server]

@@ -15,7 +15,7 @@ from string import Template
 
 from holdfast.clusters.programs import debian, npm
 from holdfast.packaging.servers import SERVERS
-from holdfast.packaging.shapes import CALLS, Shape
+from holdfast.packaging.shapes import CALLS, ScriptShape
 
 TEMPLATES = Path(__file__).with_name("templates")
 SHOWS, NOT_SHOWN, CANNOT_RUN = 1, 0, 2
@@ -133,7 +133,7 @@ def file_name(filled: Filled) -> str:
     return LANGUAGES[filled.language].file
 
 
-def commands(shape: Shape, filled: Filled, install: bool) -> list[str]:
+def commands(shape: ScriptShape, filled: Filled, install: bool) -> list[str]:
     """What a reader types: packages, if the script imports any, then servers, then the script."""
     server, language = SERVERS[shape.server], filled.language
     lines = []
@@ -148,7 +148,7 @@ def commands(shape: Shape, filled: Filled, install: bool) -> list[str]:
     return [*lines, f"{LANGUAGES[language].called} {server.called}".rstrip()]
 
 
-def script(name: str, shape: Shape, filled: Filled) -> str:
+def script(name: str, shape: ScriptShape, filled: Filled) -> str:
     """The script of a shape for a library; KeyError if the shape does not have it."""
     server, language = SERVERS[shape.server], LANGUAGES[filled.language]
     own = {**CALLS[filled.called], **shape.libraries[filled.library]}

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from holdfast.clusters.backends import processes
-from holdfast.clusters.backends.children import DIES_WITH_DRIVER
+from holdfast.clusters.backends.processes import DIES_WITH_DRIVER
 from holdfast.clusters.systems.galera.node import PROVIDER
 from holdfast.clusters.systems.mariadb.server import FLAGS, SETTINGS, UNSYNCED, binary
 from holdfast.harness.core.errors import EnvironmentFailed

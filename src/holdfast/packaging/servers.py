@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.clusters.backends import processes
-from holdfast.clusters.backends.children import DIES_WITH_DRIVER
+from holdfast.clusters.backends.processes import DIES_WITH_DRIVER
 from holdfast.clusters.systems.mariadb import server as mariadb
 from holdfast.clusters.systems.postgres import pooler
 from holdfast.clusters.systems.postgres.server import binary

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 
-class Shape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ScriptShape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A script for one way in which a bug shows.
 
     property    the property that the run violates
@@ -48,7 +48,7 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         )
 
 
-class SystemRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PackagedSystem(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a run of a system without a library tests.
 
     library   the library of Holdfast's own client, or "" if the servers have the bug; then:
@@ -65,16 +65,16 @@ class SystemRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     calls: dict[str, dict[str, str]]
-    shapes: dict[str, Shape]
+    shapes: dict[str, ScriptShape]
     impossible: dict[str, str]
-    systems: dict[str, SystemRow]
+    systems: dict[str, PackagedSystem]
 
 
 _TABLE = msgspec.toml.decode(Path(__file__).with_name("shapes.toml").read_bytes(), type=_Table)
 CALLS: Mapping[str, Mapping[str, str]] = _TABLE.calls
 """library/api -> words of a template: its imports and how it is called."""
-SHAPES: Mapping[str, Shape] = _TABLE.shapes
-SYSTEMS: Mapping[str, SystemRow] = _TABLE.systems
+SHAPES: Mapping[str, ScriptShape] = _TABLE.shapes
+SYSTEMS: Mapping[str, PackagedSystem] = _TABLE.systems
 """System whose servers are what is packaged -> its row."""
 IMPOSSIBLE: Mapping[str, str] = _TABLE.impossible
 """Kind of fault -> what a script would have to do."""

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.clusters.backends.children import DIES_WITH_DRIVER
+from holdfast.clusters.backends.processes import DIES_WITH_DRIVER
 from holdfast.clusters.libraries import environments
 from holdfast.clusters.programs import npm
 from holdfast.clusters.programs.golang import GO

@@ -8,8 +8,7 @@ from dataclasses import replace
 from holdfast import catalogue
 from holdfast.catalogue import design_sheet, user_system
 from holdfast.harness.core.clock import SECOND
-from holdfast.harness.core.loading import load
-from holdfast.harness.core.user_imports import site_folders
+from holdfast.harness.core.loading import load, site_folders
 from holdfast.harness.plans.manifest import Entries, Manifest, Options
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.runs.directory import SCHEMA

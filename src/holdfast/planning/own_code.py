@@ -5,30 +5,19 @@ Clients on other nodes import the copy, and a run can be repeated where the orig
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from holdfast.catalogue import plug_ins
-from holdfast.harness.core import user_imports
+from holdfast.harness.core import loading
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
-from holdfast.harness.core.user_imports import module_of
-from holdfast.harness.plans.plan import Plan
+from holdfast.harness.core.loading import module_of
+from holdfast.harness.plans.plan import Plan, names_in
 from holdfast.harness.runs.directory import RunDir
 
 IN_TEXT = re.compile(r"(?P<path>.+\.py)(?P<rest>:[A-Za-z_][A-Za-z0-9_]*(?:@[a-z][a-z0-9-]*)?)")
-
-
-def named(plan: Plan) -> Iterator[tuple[str, str]]:
-    """(kind of catalogue, name) of all that a plan names, each once."""
-    yield "systems", plan.system
-    yield "workloads", plan.workload
-    yield "backends", plan.backend
-    nemeses = [name for name, _ in plan.nemeses] + [fault.do for fault in plan.faults]
-    yield from (("nemeses", name) for name in dict.fromkeys(nemeses))
-    yield from (("checkers", name) for name in plan.checkers)
 
 
 def sources(plan: Plan) -> dict[str, Path]:
@@ -37,7 +26,7 @@ def sources(plan: Plan) -> dict[str, Path]:
     UsageError where two files would be one module.
     """
     found: dict[str, Path] = {}
-    for kind, name in named(plan):
+    for kind, name in names_in(plan):
         for below, path in plug_ins.sources(kind, name).items():
             other = found.setdefault(below, path)
             if other.resolve() != path.resolve():
@@ -58,10 +47,10 @@ def installed(plan: Plan) -> list[str]:
     """Installed packages that the plan's own Python files import, where clients need them."""
     paths = [
         Path(name.rpartition(":")[0])
-        for kind, name in named(plan)
+        for kind, name in names_in(plan)
         if kind in ("systems", "workloads") and ".py:" in name
     ]
-    return list(dict.fromkeys(name for path in paths for name in user_imports.installed(path)))
+    return list(dict.fromkeys(name for path in paths for name in loading.installed(path)))
 
 
 def copy(plan: Plan, run: RunDir) -> Path | None:
@@ -74,23 +63,11 @@ def copy(plan: Plan, run: RunDir) -> Path | None:
     return run.own if files else None
 
 
-def fingerprint(plans: Iterable[Plan]) -> str:
-    """Hash of the code that plans bring along besides their systems, "" for none."""
-    files: set[Path] = set()
-    for plan in plans:
-        for kind, name in named(plan):
-            files.update(plug_ins.sources(kind, name).values() if kind != "systems" else ())
-    found = hashlib.sha256()
-    for path in sorted(files):
-        found.update(path.read_bytes() if path.is_file() else b"")
-    return found.hexdigest()[:16] if files else ""
-
-
 def origins(plan: Plan) -> dict[str, str]:
     """Plug-ins of the plan: "kind name" -> distribution and version."""
     return {
         f"{kind} {name}": plug_ins.installed(kind)[name].origin
-        for kind, name in named(plan)
+        for kind, name in names_in(plan)
         if name in plug_ins.installed(kind)
     }
 

@@ -1,4 +1,4 @@
-"""A plan with the objects that its names stand for, resolved once per run.
+"""A plan with the objects that its names stand for, resolved once per run, and its machines.
 
 A user's file is executed here and nowhere else in the process that starts a run.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from holdfast import catalogue
@@ -15,6 +16,7 @@ from holdfast.catalogue.mutants import MUTANTS
 from holdfast.catalogue.rows import BackendRow, SystemRow, WorkloadRow
 from holdfast.checkers.user_checker import UserChecker
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import Able, Confined, System
 from holdfast.harness.core.verdict import Promises
@@ -179,3 +181,21 @@ def resource_options(plan: Plan) -> dict[str, str]:
     """The bug to plant in the protected resource, "" for a bug of the system."""
     mutant = MUTANTS.get(plan.options.get("mutant", ""))
     return {"mutant": plan.options["mutant"]} if mutant and mutant.part == "resource" else {}
+
+
+def hosts_of(plan: Plan, path: str) -> Mapping[str, Json]:
+    """Content of the hosts file, {} if none is needed; UsageError if it is missing."""
+    if not catalogue.BACKENDS[plan.backend].hosts_file:
+        if path:
+            raise UsageError(f"--hosts {path} requires --backend ssh, not {plan.backend}")
+        return {}
+    if not path:
+        raise UsageError("--backend ssh requires --hosts FILE (docs/howto/ssh-hosts.md)")
+    found: Mapping[str, Json] = load(catalogue.HOSTS)(Path(path))
+    return found
+
+
+def on_this_machine(plan: Plan, what: str) -> None:
+    """UsageError if a run of several would need a file that lists machines."""
+    if catalogue.BACKENDS[plan.backend].hosts_file:
+        raise UsageError(f"{what} run on this machine only, not on backend {plan.backend}")

@@ -142,7 +142,7 @@ class LockCampaign:
             return system
         return f"{os.path.relpath(beside, self._here)}{system.removeprefix(str(file))}"
 
-    def _need_engine(self, campaign: campaigns.Campaign) -> None:
+    def _need_engine(self, campaign: campaigns.CampaignSpec) -> None:
         """Skip with the reason if there is no engine, unless one is required."""
         rows = [catalogue.BACKENDS[cell.plan.backend] for cell in campaign.cells]
         row = next((row for row in rows if row.container_engine), None)

@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 
 from holdfast.clusters.backends.sim.observed.steps import Kind
 from holdfast.reports.pictures.space_time import Arrow, Diagram, Point, draw_space_time
-from holdfast.reports.pictures.standalone import standalone
+from holdfast.reports.pictures.svg import standalone
 from holdfast.rewind.causes import Why
 from holdfast.rewind.execution import Execution
 from holdfast.rewind.explanation import Explanation

@@ -28,8 +28,7 @@ from holdfast.harness.campaigns.run_index import Entry, RunIndex
 from holdfast.harness.core.errors import HoldfastError
 from holdfast.harness.runs import files
 from holdfast.reports.many import browse
-from holdfast.reports.pictures.timeline import DIGEST
-from holdfast.reports.text.templates import TEMPLATES
+from holdfast.reports.text.templates import DIGEST, TEMPLATES
 
 POLICY = (
     "default-src 'none'; style-src 'self'; img-src data:; form-action 'self';"
@@ -51,7 +50,7 @@ LOCAL = ("127.0.0.1", "localhost", "[::1]")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Reply:
+class HttpReply:
     """A response: `body` as bytes, or a file that is sent and closed."""
 
     status: HTTPStatus = HTTPStatus.OK
@@ -73,9 +72,9 @@ class Server(ThreadingHTTPServer):
             # An address of IPv6 may name its interface too: fe80::1%eth0.
             self.address_family = socket.AF_INET6
             found = socket.getaddrinfo(host, port, socket.AF_INET6, socket.SOCK_STREAM)
-            super().__init__(found[0][4], Handler)  # type: ignore[arg-type]
+            super().__init__(found[0][4], HttpHandler)  # type: ignore[arg-type]
         else:
-            super().__init__(address, Handler)
+            super().__init__(address, HttpHandler)
 
     @property
     def place(self) -> str:
@@ -89,7 +88,7 @@ class Server(ThreadingHTTPServer):
         return bool(self.token) or told in {*(f"{name}:{port}" for name in LOCAL), self.place}
 
 
-class Handler(BaseHTTPRequestHandler):
+class HttpHandler(BaseHTTPRequestHandler):
     """Handles one request: authorization, routing, response."""
 
     server: Server
@@ -126,7 +125,7 @@ class Handler(BaseHTTPRequestHandler):
             reply = _problem(HTTPStatus.INTERNAL_SERVER_ERROR, f"Internal error: {name}.")
         self._send(reply)
 
-    def _reply(self) -> Reply:
+    def _reply(self) -> HttpReply:
         if not self.server.known_host(self.headers.get("Host", "")):
             return _problem(
                 HTTPStatus.MISDIRECTED_REQUEST, "Unknown Host header; use the printed address."
@@ -151,7 +150,7 @@ class Handler(BaseHTTPRequestHandler):
             place = "/" + url.path.lstrip("/\\") + (f"?{rest}" if rest else "")
             flags = "HttpOnly; SameSite=Strict; Path=/"
             headers = {"Location": place, "Set-Cookie": f"{COOKIE}={given}; {flags}"}
-            return Reply(status=HTTPStatus.SEE_OTHER, headers=headers)
+            return HttpReply(status=HTTPStatus.SEE_OTHER, headers=headers)
         page = PAGES.get(url.path)
         if page is None:
             return _problem(HTTPStatus.NOT_FOUND, "No such page.")
@@ -167,7 +166,7 @@ class Handler(BaseHTTPRequestHandler):
             return False
         return cookie is not None and _same(cookie.value, self.server.token)
 
-    def _send(self, reply: Reply) -> None:
+    def _send(self, reply: HttpReply) -> None:
         body = reply.body
         length = len(body) if isinstance(body, bytes) else body.seek(0, 2)
         self.send_response(reply.status)
@@ -208,15 +207,15 @@ def _same(given: str, token: str) -> bool:
     return hmac.compare_digest(given.encode("utf-8", "replace"), token.encode())
 
 
-def _problem(status: HTTPStatus, sentence: str) -> Reply:
-    return Reply(status=status, body=browse.problem(sentence).encode("utf-8", "replace"))
+def _problem(status: HTTPStatus, sentence: str) -> HttpReply:
+    return HttpReply(status=status, body=browse.problem(sentence).encode("utf-8", "replace"))
 
 
-def _page(text: str, **headers: str) -> Reply:
-    return Reply(body=text.encode("utf-8", "replace"), headers=headers)
+def _page(text: str, **headers: str) -> HttpReply:
+    return HttpReply(body=text.encode("utf-8", "replace"), headers=headers)
 
 
-def _list(shelf: RunIndex, query: Query) -> Reply:
+def _list(shelf: RunIndex, query: Query) -> HttpReply:
     fields = (*browse.FILTERS, *browse.SEARCH)
     wanted = {name: query.get(name, [""])[0][:200] for name in fields}
     number = query.get("page", ["1"])[0]
@@ -224,11 +223,11 @@ def _list(shelf: RunIndex, query: Query) -> Reply:
     return _page(browse.runs(shelf.entries(), wanted, page, VIRTUAL_TIME))
 
 
-def _map(shelf: RunIndex, query: Query) -> Reply:
+def _map(shelf: RunIndex, query: Query) -> HttpReply:
     return _page(browse.heat(shelf.entries(), VIRTUAL_TIME))
 
 
-def _trend(shelf: RunIndex, query: Query) -> Reply:
+def _trend(shelf: RunIndex, query: Query) -> HttpReply:
     return _page(browse.trend(shelf.entries()))
 
 
@@ -237,9 +236,9 @@ def _one(query: Query, shelf: RunIndex, name: str = "id") -> Entry | None:
 
 
 def _with_run(
-    page: Callable[[RunIndex, Query, Entry], Reply],
-) -> Callable[[RunIndex, Query], Reply]:
-    def asked(shelf: RunIndex, query: Query) -> Reply:
+    page: Callable[[RunIndex, Query, Entry], HttpReply],
+) -> Callable[[RunIndex, Query], HttpReply]:
+    def asked(shelf: RunIndex, query: Query) -> HttpReply:
         entry = _one(query, shelf)
         if entry is None:
             return _problem(HTTPStatus.NOT_FOUND, "No such run.")
@@ -248,7 +247,7 @@ def _with_run(
     return asked
 
 
-def _run(shelf: RunIndex, query: Query, entry: Entry) -> Reply:
+def _run(shelf: RunIndex, query: Query, entry: Entry) -> HttpReply:
     live = shelf.live(entry) if entry.state == "running" else {}
     going = entry.state == "running" or (entry.state == "unjudged" and _fresh(entry))
     again = {"Refresh": "2"} if going and "still" not in query else {}
@@ -264,7 +263,7 @@ def _fresh(entry: Entry) -> bool:
         return False
 
 
-def _compare(shelf: RunIndex, query: Query) -> Reply:
+def _compare(shelf: RunIndex, query: Query) -> HttpReply:
     chosen = [shelf.entry(ident) for ident in query.get("run", [])[:2]]
     judged = [entry for entry in chosen if entry is not None and entry.result is not None]
     if len(judged) < 2:
@@ -272,23 +271,23 @@ def _compare(shelf: RunIndex, query: Query) -> Reply:
     return _page(browse.compare(judged[0], judged[1]))
 
 
-def _report(shelf: RunIndex, query: Query, entry: Entry) -> Reply:
+def _report(shelf: RunIndex, query: Query, entry: Entry) -> HttpReply:
     if not files.is_file(entry.dir.path, browse.REPORT):
         return _problem(HTTPStatus.NOT_FOUND, "This run has no report yet: holdfast report RUN.")
     with files.opened(entry.dir.path, browse.REPORT) as file:
-        return Reply(body=os.fdopen(os.dup(file), "rb"), policy=REPORT_POLICY)
+        return HttpReply(body=os.fdopen(os.dup(file), "rb"), policy=REPORT_POLICY)
 
 
-def _log(shelf: RunIndex, query: Query, entry: Entry) -> Reply:
+def _log(shelf: RunIndex, query: Query, entry: Entry) -> HttpReply:
     name = query.get("name", [""])[0]
     if name not in _logs(entry):
         return _problem(HTTPStatus.NOT_FOUND, "No such log.")
     with files.opened(entry.dir.path, f"logs/{name}") as log:
         start = max(os.fstat(log).st_size - LOG_TAIL, 0)
-        return Reply(kind="text/plain; charset=utf-8", body=os.pread(log, LOG_TAIL, start))
+        return HttpReply(kind="text/plain; charset=utf-8", body=os.pread(log, LOG_TAIL, start))
 
 
-def _zip(shelf: RunIndex, query: Query, entry: Entry) -> Reply:
+def _zip(shelf: RunIndex, query: Query, entry: Entry) -> HttpReply:
     names = list(files.walked(entry.dir.path))
     total = sum(max(files.size(entry.dir.path, name), 0) for name in names)
     if total > ZIP_BYTES or len(names) > files.MOST_FILES:
@@ -309,7 +308,7 @@ def _zip(shelf: RunIndex, query: Query, entry: Entry) -> Reply:
             failing.pop_all()
     name = re.sub(r"[^\w.-]", "_", entry.dir.path.name, flags=re.ASCII)
     said = {"Content-Disposition": f'attachment; filename="{name}.zip"'}
-    return Reply(kind="application/zip", body=whole, headers=said)
+    return HttpReply(kind="application/zip", body=whole, headers=said)
 
 
 def _add(archive: zipfile.ZipFile, entry: Entry, name: str) -> None:
@@ -327,14 +326,14 @@ def _logs(entry: Entry) -> list[str]:
     return [name.removeprefix("logs/") for name in files.walked(entry.dir.path, "logs")]
 
 
-def _style(shelf: RunIndex, query: Query) -> Reply:
+def _style(shelf: RunIndex, query: Query) -> HttpReply:
     parts = [(TEMPLATES / name).read_bytes() for name in ("style.css", "many.css", "browse.css")]
     # No page has rules of its own: its policy allows those of this server only.
     parts.append(browse.one_map_at_a_time().encode())
-    return Reply(kind="text/css; charset=utf-8", body=b"\n".join(parts))
+    return HttpReply(kind="text/css; charset=utf-8", body=b"\n".join(parts))
 
 
-PAGES: dict[str, Callable[[RunIndex, Query], Reply]] = {
+PAGES: dict[str, Callable[[RunIndex, Query], HttpReply]] = {
     "/": _list,
     "/trend": _trend,
     "/map": _map,

@@ -10,9 +10,8 @@ import pytest
 from holdfast.checkers.properties.no_hung_request import check, hung
 from holdfast.harness.core.case import Case, History, Window
 from holdfast.harness.core.clock import SECOND
-from holdfast.harness.core.operations import Op, Status, attempt_id
+from holdfast.harness.core.operations import DELAY, PRESSURE, Op, Starved, Status, attempt_id
 from holdfast.harness.core.seeds import stream
-from holdfast.harness.core.starved import DELAY, PRESSURE, Starved
 from holdfast.harness.core.verdict import Verdict
 from tests.checkers.faults import window
 from tests.checkers.shorthand import case, table

@@ -9,8 +9,8 @@ from itertools import product
 
 import pytest
 
-from holdfast.checkers.facts.admissions import stale_refused
-from holdfast.checkers.properties.no_stale_write import check, stale_writes
+from holdfast.checkers.facts.admissions import stale_refused, stale_writes
+from holdfast.checkers.properties.no_stale_write import check
 from holdfast.harness.core.case import Case, History
 from holdfast.harness.core.operations import NO_TOKEN, Op, Status, attempt_id
 from holdfast.harness.core.seeds import stream

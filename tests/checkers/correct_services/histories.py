@@ -13,8 +13,17 @@ from holdfast.harness.core.case import MERGED_DTYPE, Case, History, Window
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.fault_traits import BEFORE
 from holdfast.harness.core.job_keys import job_key
-from holdfast.harness.core.operations import NO_TOKEN, Mode, Op, Status, Terms, attempt_id, carried
-from holdfast.harness.core.starved import DELAY, Starved
+from holdfast.harness.core.operations import (
+    DELAY,
+    NO_TOKEN,
+    Mode,
+    Op,
+    Starved,
+    Status,
+    Terms,
+    attempt_id,
+    carried,
+)
 from holdfast.harness.core.verdict import PROPERTIES
 from tests.checkers.correct_services.kinds import MS, Service
 from tests.checkers.correct_services.world import (

@@ -71,8 +71,9 @@ def test_what_the_simulator_has_not_is_said() -> None:
 def test_calls_under_way_are_cancelled_and_told() -> None:
     async def called() -> tuple[str, dict[str, Any]]:
         guard, cluster = Guard(), Cluster()
+        client = type("Client", (), {"guard": guard})()
         loop = asyncio.get_running_loop()
-        cluster.hosts["c1"] = type("Host", (), {"loop": loop, "guard": guard})()
+        cluster.hosts["c1"] = type("Host", (), {"loop": loop, "client": client})()
         args = {"what": "cancel", "nodes": ["c1"], "count": 1, "after_ns": 1000, "for_ns": 10**9}
         told: Any = cluster
         order = Order(told, args)

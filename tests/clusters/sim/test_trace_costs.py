@@ -6,9 +6,9 @@ import random
 
 from holdfast.clusters.backends.sim.run import simulate
 from holdfast.clusters.systems.reference.consensus.messages import NOTHING
-from holdfast.clusters.systems.reference.options import Options
+from holdfast.clusters.systems.reference.options import ReferenceOptions
 from holdfast.clusters.systems.reference.service.node import LockNode
-from holdfast.clusters.systems.reference.service.tracing import Tracer, traced
+from holdfast.clusters.systems.reference.service.tracing import ServiceTracer, traced
 from holdfast.clusters.systems.reference.specification import locks
 from holdfast.clusters.systems.reference.specification.leadership import Leader
 from holdfast.clusters.systems.reference.specification.validation import validate
@@ -63,10 +63,10 @@ def test_an_applied_entry_costs_nothing_per_lock_that_it_leaves_as_it_is() -> No
 
 def test_the_nodes_of_a_cluster_have_one_type() -> None:
     made = [
-        traced(LockNode, Tracer(name, lambda event: None, lambda: 0))(
+        traced(LockNode, ServiceTracer(name, lambda event: None, lambda: 0))(
             name=name,
             peers=["n1", "n2"],
-            options=Options(),
+            options=ReferenceOptions(),
             rng=random.Random(1),
             durable=NOTHING,
             now_ns=0,

@@ -7,10 +7,10 @@ import asyncio
 import pytest
 
 from holdfast.clusters.backends.sim.network import Weather
-from holdfast.clusters.backends.sim.node_clock import NodeClock, Skew
+from holdfast.clusters.backends.sim.node_clock import NodeClock, NodeSkew
 from holdfast.clusters.backends.sim.recorder import LiveRows
 from holdfast.harness.core.errors import EnvironmentFailed
-from holdfast.harness.history.current_holders import Hold
+from holdfast.harness.history.so_far import Hold
 from tests.clusters.sim.small import MS, SECOND, Small
 
 
@@ -298,7 +298,7 @@ def test_a_freeze_that_met_no_send_leaves_no_trace() -> None:
 
 def test_a_wall_clock_is_moved_and_comes_back_while_the_monotonic_one_goes_on() -> None:
     clock = NodeClock(5 * SECOND, 0)
-    clock.skew("f1", Skew(since_ns=0, step_ns=-3 * SECOND, ppm=500_000, strobe_ns=0))
+    clock.skew("f1", NodeSkew(since_ns=0, step_ns=-3 * SECOND, ppm=500_000, strobe_ns=0))
     assert clock.wall_ns(2 * SECOND) == 5 * SECOND
     assert clock.mono_ns(2 * SECOND) == 7 * SECOND
     clock.restore("f1")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.harness.campaigns.spec import DRAWN, PLAN_KEYS, Campaign, read
+from holdfast.harness.campaigns.spec import DRAWN, PLAN_KEYS, CampaignSpec, read
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.plans.plan import Known
@@ -22,7 +22,7 @@ KNOWN = Known(
 SEEN = dict[str, Any]
 
 
-def campaign(text: str, seen: list[SEEN] | None = None) -> Campaign:
+def campaign(text: str, seen: list[SEEN] | None = None) -> CampaignSpec:
     def stage(name: str, over: Mapping[str, Any], workloads: Sequence[str]) -> Mapping[str, Any]:
         if seen is not None:
             seen.append({"name": name, "over": dict(over), "workloads": list(workloads)})

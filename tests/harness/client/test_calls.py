@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from holdfast.harness.client.context import Context
-from holdfast.harness.client.guard import CANCELLED
 from holdfast.harness.client.resource_replies import Reply, answered, asked
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.operations import (
+    CANCELLED,
     LEFT,
     NO_TOKEN,
     ONCE,

@@ -30,7 +30,7 @@ from holdfast.harness.driver.host_runtime import HostRuntime
 from holdfast.harness.driver.operations import Operator
 from holdfast.harness.driver.run import Run
 from holdfast.harness.driver.runtime import Runtime
-from holdfast.harness.history.current_holders import Hold
+from holdfast.harness.history.so_far import Hold
 from holdfast.harness.plans.events import Event
 from holdfast.harness.plans.manifest import Manifest, Options
 from holdfast.harness.plans.plan import Plan

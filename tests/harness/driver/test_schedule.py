@@ -17,9 +17,9 @@ from holdfast.harness.core.fault_traits import COPY, Traits
 from holdfast.harness.core.ports import Fault, Leader, Node, Request, View
 from holdfast.harness.core.waiting import until
 from holdfast.harness.driver import schedule as schedule_module
-from holdfast.harness.driver.schedule import WAITED, Schedule
-from holdfast.harness.history.current_holders import Hold
-from holdfast.harness.runs.journal import FaultRow
+from holdfast.harness.driver.schedule import Schedule
+from holdfast.harness.history.so_far import Hold
+from holdfast.harness.runs.journal import WAITED, FaultRow
 from tests.harness.schedule_parts import Nodes, NoHolders
 
 NODES = tuple(Node(name=name, role="server" if name[0] == "n" else "client")

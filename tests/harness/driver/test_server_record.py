@@ -15,13 +15,14 @@ from holdfast.harness.driver.cluster import Cluster
 from holdfast.harness.recording.server_record import (
     ENDED,
     GAP,
+    MOST_LINE,
     PUT,
     KeepsRecord,
     RecordEvent,
     RecordTask,
 )
 from holdfast.harness.runs.directory import RunDir
-from holdfast.harness.runs.server_record import MOST_LINE, events, parsed
+from holdfast.harness.runs.server_record import events, parsed
 from tests.harness.driver.machine import PLAN, Books, Machine, Service, cluster
 
 SHORT_S = 0.2

@@ -13,8 +13,7 @@ import pytest
 
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.core.operations import Op, Status
-from holdfast.harness.core.starved import DELAY, Starved
+from holdfast.harness.core.operations import DELAY, Op, Starved, Status
 from holdfast.harness.history import host_clocks, reader
 from holdfast.harness.history.host_clocks import HostClock, Sample
 from holdfast.harness.history.live import Live

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import attempt_id
-from holdfast.harness.judging.recorded_holds import Record, derived
+from holdfast.harness.judging.recorded_holds import RecordedHolds, derived
 from holdfast.harness.judging.server_record import attempts_of, compare
 from holdfast.harness.recording.server_record import (
     ENDED,
@@ -70,7 +70,7 @@ def _event(word: str, at: int) -> RecordEvent:
     )
 
 
-def record(text: str, told: Case | None = None) -> Record:
+def record(text: str, told: Case | None = None) -> RecordedHolds:
     """The holds of a record."""
     attempts = attempts_of(told) if told else []
     return derived(events(text), {str(one.id): one.acquire.from_ns for one in attempts})

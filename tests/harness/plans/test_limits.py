@@ -15,7 +15,7 @@ from holdfast.harness.core.clock import LARGEST, SECOND
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.ports import Fault
-from holdfast.harness.history.event_counts import EventCounts
+from holdfast.harness.history.so_far import EventCounts
 from holdfast.harness.plans import events
 from holdfast.harness.plans.manifest import MOST, Options, converted, parsed, to_table
 from holdfast.harness.plans.plan import Known, Plan, armed, parse, parse_nemesis, suggest, to_toml

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.api import plan_options
 from holdfast.catalogue import SYSTEMS
 from holdfast.checkers.opportunities.table import ROWS
 from holdfast.engine import judging, seed_search, swarm
@@ -26,7 +27,7 @@ from holdfast.harness.verification.opportunities import (
     witnessed,
 )
 from holdfast.harness.verification.verify import verify_run
-from holdfast.planning import plan_options, prepare, run_folder
+from holdfast.planning import prepare, run_folder
 from holdfast.planning.lazy_holders import with_lazy_holders
 
 QUEUED = ["hold_leases=1", "wait_ms=60000"]

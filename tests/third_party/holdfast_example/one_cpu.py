@@ -58,7 +58,7 @@ class Pins:
     def observe(self, fault: str) -> Evidence:
         """Effective if the kernel lets each of them run on one CPU only."""
         pinned = [pid for pid in self._before[fault] if len(os.sched_getaffinity(pid)) == 1]
-        return {"effective": bool(pinned), "pinned": len(pinned)}
+        return {"effective": bool(pinned), "pinned": len(pinned), "did": "pinned to one CPU"}
 
     def heal(self, fault: str) -> Evidence:
         """The CPUs that each had."""

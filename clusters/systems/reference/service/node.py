@@ -38,7 +38,7 @@ from holdfast.clusters.systems.reference.locks.state import (
     Waiter,
 )
 from holdfast.clusters.systems.reference.locks.state_machine import Locks
-from holdfast.clusters.systems.reference.options import Options
+from holdfast.clusters.systems.reference.options import ReferenceOptions
 from holdfast.clusters.systems.reference.service.request_validation import UNLOGGED, command
 from holdfast.clusters.systems.reference.service.timers import Timers
 
@@ -107,7 +107,7 @@ class LockNode:
         *,
         name: str,
         peers: Sequence[str],
-        options: Options,
+        options: ReferenceOptions,
         rng: random.Random,
         durable: Durable,
         now_ns: int,

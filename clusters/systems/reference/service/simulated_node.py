@@ -25,7 +25,7 @@ from holdfast.clusters.systems.reference.consensus.stored_records import (
     snapshot_file,
 )
 from holdfast.clusters.systems.reference.service.server import Server
-from holdfast.clusters.systems.reference.service.tracing import Tracer, traced
+from holdfast.clusters.systems.reference.service.tracing import ServiceTracer, traced
 
 
 class Host(Protocol):
@@ -178,7 +178,7 @@ class MemoryDisk:
 class TracedDisk(MemoryDisk):
     """A disk that tells when the saves of a step are durable, or what is left of them."""
 
-    def __init__(self, host: Host, tracer: Tracer) -> None:
+    def __init__(self, host: Host, tracer: ServiceTracer) -> None:
         super().__init__(host)
         self._tracer = tracer
 
@@ -207,7 +207,7 @@ async def serve(config: Mapping[str, object], host: TracedHost) -> None:
             config, disk=MemoryDisk(host), clocks=clocks, say=host.say, elected=host.elected
         )
     else:
-        tracer = Tracer(str(config["name"]), host.trace.append, host.run_ns)
+        tracer = ServiceTracer(str(config["name"]), host.trace.append, host.run_ns)
         disk, watched = TracedDisk(host, tracer), partial(traced, tracer=tracer)
         server = Server(
             config,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from holdfast.clusters.systems.reference.consensus.messages import Durable, Save
 from holdfast.clusters.systems.reference.consensus.storage import Storage
-from holdfast.clusters.systems.reference.service.tracing import Tracer, traced
+from holdfast.clusters.systems.reference.service.tracing import ServiceTracer, traced
 from holdfast.clusters.systems.reference.specification.trace import Boot, Step
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def line(event: Event) -> bytes:
 class TracedStorage:
     """The files of a node that tells when its writes begin and when they are durable."""
 
-    def __init__(self, storage: Storage, tracer: Tracer) -> None:
+    def __init__(self, storage: Storage, tracer: ServiceTracer) -> None:
         self._storage, self._tracer = storage, tracer
         self._writes = False
         self.cut_bytes = 0
@@ -88,5 +88,5 @@ def tracing(
     name: str, path: Path, data: Path, now: Callable[[], int]
 ) -> tuple[TracedStorage, Callable[[type[LockNode]], Callable[..., LockNode]]]:
     """The disk and the kind of node of a server whose steps are written to a file."""
-    tracer = Tracer(name, TraceFile(path).append, now)
+    tracer = ServiceTracer(name, TraceFile(path).append, now)
     return TracedStorage(Storage(data), tracer), partial(traced, tracer=tracer)

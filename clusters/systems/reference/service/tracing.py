@@ -28,7 +28,7 @@ from holdfast.clusters.systems.reference.consensus.messages import (
 from holdfast.clusters.systems.reference.consensus.raft import Role
 from holdfast.clusters.systems.reference.locks.state import Answer, Command, Event, Lock
 from holdfast.clusters.systems.reference.locks.state_machine import Locks
-from holdfast.clusters.systems.reference.options import Options
+from holdfast.clusters.systems.reference.options import ReferenceOptions
 from holdfast.clusters.systems.reference.service.node import Asked, Effects, Input, LockNode
 from holdfast.clusters.systems.reference.specification import trace
 
@@ -49,7 +49,7 @@ _Told = tuple[
 """The fields of a `Step` after its time."""
 
 
-class Tracer:
+class ServiceTracer:
     """What one boot of a node tells. emit: appends an event to the trace of the run.
 
     pending     a step whose saves are on their way to the disk, without its node and time
@@ -123,7 +123,7 @@ class Tracer:
 class _TracedLocks(Locks):
     """Locks that tell each command that they apply."""
 
-    tracer: Tracer
+    tracer: ServiceTracer
 
     def apply(self, index: int, command: Command | None) -> tuple[Answer, list[Event]]:
         answer, events = super().apply(index, command)
@@ -134,7 +134,7 @@ class _TracedLocks(Locks):
 class _LocksOf:
     """Makes the locks of one node, in place of their type."""
 
-    def __init__(self, kind: type[Locks], tracer: Tracer) -> None:
+    def __init__(self, kind: type[Locks], tracer: ServiceTracer) -> None:
         self._kind, self._tracer = _traced_locks(kind), tracer
 
     def __call__(self, *, order: str, delays: bool) -> Locks:
@@ -165,10 +165,10 @@ class _TracedNode(LockNode):
     def __init__(
         self,
         *,
-        tracer: Tracer,
+        tracer: ServiceTracer,
         name: str,
         peers: Sequence[str],
-        options: Options,
+        options: ReferenceOptions,
         rng: Random,
         durable: Durable,
         now_ns: int,
@@ -190,7 +190,7 @@ class _TracedNode(LockNode):
         super()._apply(now_ns, ready)
 
 
-def traced(kind: type[LockNode], tracer: Tracer) -> Callable[..., LockNode]:
+def traced(kind: type[LockNode], tracer: ServiceTracer) -> Callable[..., LockNode]:
     """Makes the same node, told step by step."""
     return partial(_traced_node(kind), tracer=tracer)
 
