@@ -16,7 +16,7 @@ import os, random, socket, subprocess, threading, time, uuid
 class Mine:
     def __init__(self, servers, options):
         self.count = 0
-    def acquire(self, lock, owner, lease):
+    def acquire(self, lock, owner, lease, timeout=None):
         self.count += 1
         {acquire}
         return True
@@ -133,7 +133,7 @@ class Early:
     held: dict = {}
     def __init__(self, servers, options, now):
         self.now = now
-    def acquire(self, lock, owner, lease):
+    def acquire(self, lock, owner, lease, timeout=None):
         holder, until = self.held.get(lock, ("", 0.0))
         if holder not in ("", owner) and until > self.now():
             return False
