@@ -58,7 +58,7 @@ class SecondGrant:
     """Two grants of a lock, and what happened between them.
 
     until_ns   when the second one was certainly made
-    over_ns    the first one was over by then: of a late owner, at a notice or a grant to a third one
+    over_ns    the first one was over by then: of a late owner, at a notice or a third one's grant
     since_ns   until then the first one was in force, as far as the service's answers show
     """
 
