@@ -66,7 +66,7 @@ class LeftUnknown:
         return f"{capital(self.about)}: {how}. {capital(self.cause)}."
 
     def over(self, runs: int) -> str:
-        """The same of so many runs of a system whose name stands before."""
+        """The same of a number of runs of a system whose name stands before."""
         under = f" under {joined(self.faults)}" if self.faults else ""
         all_ = f"any of {runs:,} runs" if runs != 1 else "the only run"
         return f"promised, but not tested{under} in {all_}: {self.cause}"

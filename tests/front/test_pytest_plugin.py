@@ -61,7 +61,9 @@ def test_each_outcome_is_told_in_its_own_words(repository: Repository) -> None:
     assert re.search(r"gate FAILED: \d+ problems? in 1 run", ran.said)
     assert "  VIOLATED: " in ran.said and "majority broke its promise" in ran.said
     assert "again: holdfast run --system majority --backend sim" in ran.said
-    assert "gate INCONCLUSIVE: " in ran.said and "promised, but not tested in any" in ran.said
+    assert (
+        "gate INCONCLUSIVE: " in ran.said and "promised, but not tested in the only run" in ran.said
+    )
     assert "did you mean 'single'?" in ran.said and "key 'colour'" in ran.said
     gated = repository.run("holdfast gate .holdfast/pytest --update-baseline")
     assert gated.code == 1 and "not written" in gated.said
@@ -97,7 +99,7 @@ def test_a_violated_test_has_25_lines_and_a_green_one_none_of_its_own(
     )
     blocks = narrow.said.split("\n____")
     assert len(blocks) == 3 and all(len(one.splitlines()) <= 25 for one in blocks), narrow.said
-    copied = ("  again: ", "  report: ", "  to exercise it: ", "campaign: ")
+    copied = ("  again: ", "  report: ", "  to exercise it: ", "campaign: ", "FAILED ")
     lines = [line for line in narrow.said.splitlines() if not line.startswith(copied)]
     assert max(map(len, lines)) <= 80, narrow.said
     green = repository.run(

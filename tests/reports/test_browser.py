@@ -56,6 +56,17 @@ def browser() -> Iterator[Browser]:
         yield started
 
 
+def test_the_textbook_table_is_seen_as_a_whole(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "matrix.html"
+    path.write_text(matrix_pages.page(matrix([run("x", "kill"), run("+", "pause")]), tmp_path))
+    for width in (1400, 390):
+        page = browser.new_page(viewport={"width": width, "height": 900})
+        page.goto(path.as_uri())
+        box = page.locator(".many", has=page.locator(".wraps"))
+        assert box.evaluate("one => one.scrollWidth - one.clientWidth") <= 0, width
+        page.close()
+
+
 def opened(browser: Browser, tmp_path: Path, name: str, *, width: int, scheme: str) -> Page:
     """The report of a specimen from its file; any request elsewhere or complaint fails the test."""
     path = html.write(tmp_path, getattr(specimens, name)(), MANIFEST, PLAN)
