@@ -10,7 +10,14 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from holdfast.harness.campaigns import sums
-from holdfast.harness.campaigns.gate import FAILED, PASSED, WORDS, Trouble, exit_code
+from holdfast.harness.campaigns.gate import (
+    FAILED,
+    INCONCLUSIVE,
+    PASSED,
+    WORDS,
+    Trouble,
+    exit_code,
+)
 from holdfast.harness.campaigns.results import Result, failed
 from holdfast.harness.core.statistics import none_in
 from holdfast.harness.core.verdict import Verdict
@@ -25,8 +32,8 @@ BY_CAUSE = ("violation", "limit")
 """Kinds of problems that may have a cause."""
 MOST_LINES = 25
 """Lines of a failure's text."""
-MOST_PASSED = 10
-"""Those of a gate that passed."""
+MOST_TEXT = {PASSED: 10, INCONCLUSIVE: 16}
+"""Those of a gate that passed, or that left a question open."""
 INDENT = 4
 """Columns before the further lines of a sentence."""
 SUMMARY_BYTES = 1 << 20
@@ -77,7 +84,7 @@ def terminal(troubles: Sequence[Trouble], results: Sequence[Result], columns: in
     ordered = sorted(by_cause(troubles), key=lambda one: one.code == PASSED)
     last = [*few_runs(troubles, results), headline(troubles, results)]
     last = [line for text in last for line in _lines(text, columns)]
-    room = (MOST_PASSED if code == PASSED else MOST_LINES) - len(last)
+    room = MOST_TEXT.get(code, MOST_LINES) - len(last)
     blocks = _blocks(ordered, columns)
     if sum(map(len, blocks)) > room:
         blocks = _blocks([_shorter(one) for one in ordered], columns)

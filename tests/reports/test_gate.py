@@ -171,7 +171,7 @@ def test_of_what_was_not_exercised_each_cause_keeps_its_first_reason() -> None:
     troubles = judge([result], Baseline(), rules([]), TODAY)
     lines = terminal(troubles, [result], 80).splitlines()
     text = " ".join(" ".join(lines).split())
-    assert len(lines) <= 25 and " more: " not in text
+    assert len(lines) <= 16 and " more: " not in text
     assert all(f"{name} idle: 0; more in --json" in text for name in properties)
     assert "tested in the only run: " in text
 
