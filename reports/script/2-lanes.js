@@ -310,16 +310,15 @@ class Lanes {
         }
       }
     });
-    let free = 0;
-    for (const mark of this.data.about.failovers) {
-      const x = view.x(mark.t);
-      if (x < GUTTER || x > view.width - EDGE) continue;
+    const marks = this.data.about.failovers.map((mark) => [view.x(mark.t), mark])
+      .filter(([x]) => x >= GUTTER && x <= view.width - EDGE).sort(([a], [b]) => a - b);
+    pen.fillStyle = colours.soft;
+    marks.forEach(([x, mark], n) => {
       const text = mark.gap === null ? "\u21af no grant followed" : `\u21af ${spanText(mark.gap)}`;
-      pen.fillStyle = colours.soft;
-      // The sign marks the time; the text of one that lies upon another is in the list of faults.
-      pen.fillText(x < free ? "\u21af" : text, x + 3, this.faultsEnd + 11);
-      free = Math.max(free, x + 6 + pen.measureText(text).width);
-    }
+      // The sign marks the time; a text that would lie upon the next sign is in the list of faults.
+      const room = (n + 1 < marks.length ? marks[n + 1][0] : view.width) - x - 6;
+      pen.fillText(pen.measureText(text).width > room ? "\u21af" : text, x + 3, this.faultsEnd + 11);
+    });
   }
 
   // Broken promises over everything else in the lanes: the time, the overlap, the request.
