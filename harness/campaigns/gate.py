@@ -264,7 +264,7 @@ def _not_exercised(results: Sequence[Result]) -> Iterable[Trouble]:
         for part in sums.left_unknown(runs):
             judged = [run for run in runs if part.properties[0] in run.properties]
             first = next((run for run in judged if _lacks(run, part)), judged[0])
-            says = part.over(f"{len(judged)} runs")
+            says = part.over(len(judged))
             prop = ", ".join(part.properties)
             trouble = _trouble(INCONCLUSIVE, "not-exercised", system, says, prop, first)
             yield replace(trouble, exercise=part.command)

@@ -65,10 +65,11 @@ class LeftUnknown:
         how = "not tested" if self.decided else "not decided"
         return f"{capital(self.about)}: {how}. {capital(self.cause)}."
 
-    def over(self, runs: str) -> str:
-        """The same of several runs of a system whose name stands before. runs: "5 runs"."""
+    def over(self, runs: int) -> str:
+        """The same of a number of runs of a system whose name stands before."""
         under = f" under {joined(self.faults)}" if self.faults else ""
-        return f"promised, but not tested{under} in any of {runs}: {self.cause}"
+        all_ = f"any of {runs:,} runs" if runs != 1 else "the only run"
+        return f"promised, but not tested{under} in {all_}: {self.cause}"
 
     def __str__(self) -> str:
         how = f" {EXERCISE.capitalize()}: {self.command}" if self.command else ""

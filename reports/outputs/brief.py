@@ -78,7 +78,7 @@ def fitted(parts: Sequence[Part], most: int) -> list[Line]:
 
 def _parts(run: Judged, width: int, why: str) -> Iterator[Part]:
     word = run.outcome()
-    yield _fixed(_wrapped(story.headline(run), width, STYLES[word]))
+    yield _headline(run, width)
     yield _answers(run, width)
     yield from _causes(run, width)
     yield from (_fixed(_wrapped(sentence, width)) for sentence in story.servers(run))
@@ -95,6 +95,15 @@ def _parts(run: Judged, width: int, why: str) -> Iterator[Part]:
         text = formatting.plain(f"not independently verified: checker of the user: {names}", 600)
         yield _fixed(_wrapped(text, width))
     yield from _end(run, why)
+
+
+def _headline(run: Judged, width: int) -> Part:
+    """The claim; of a limit, in its shorter variant, without the name of the lock."""
+    style, whole = STYLES[run.outcome()], story.headline(run)
+    texts = [whole]
+    if run.outcome() is Outcome.LIMIT:
+        texts.append(f"{whole.partition('. ')[0]}: never promised.")
+    return Part(variants=tuple(tuple(_wrapped(text, width, style)) for text in texts), kept=3)
 
 
 def _fixed(lines: Sequence[Line]) -> Part:
@@ -127,6 +136,14 @@ def cut(text: str, room: int) -> str:
         if len(clause) > room // 2:
             return f"{clause}."
     return f"{text[: room - 1].rpartition(' ')[0]}…"
+
+
+def both_ends(text: str, room: int) -> str:
+    """Several clauses as the first and the last of them: what began it and what was wrong. Cut as
+    other texts if even those need more than `room` columns."""
+    first, *between, last = [*text.split("; "), ""][: max(2, text.count("; ") + 1)]
+    short = f"{first}; … {last}" if between else text
+    return short if len(short) <= room else cut(text, room)
 
 
 def few_names(sentence: str) -> str:
@@ -191,17 +208,21 @@ def _entry(entry: story.Entry, width: int, *, first: bool) -> Part:
     remedy = [("do", entry.remedy)] if first else []
     variants = [rows + remedy, short + remedy]
     wrapped_rows = [(title, *_rows(each, width)) for each in variants]
+    two = [("cause", both_ends(entry.brief, 2 * (width - 10))), ("extent", entry.often), *remedy]
     one = (title, *_shrinking([*short, *remedy], width)[1])
-    return Part(variants=(*wrapped_rows, one), kept=7 if first else 1)
+    return Part(variants=(*wrapped_rows, (title, *_rows(two, width)), one), kept=7 if first else 1)
 
 
 def _limit(run: Judged, entry: story.Entry, width: int) -> Iterator[Part]:
     """The first cause of a run that kept its promises: what happened, how often, what to do."""
     fail = formatting.plain(story.violated(run)[0].property, 60)
-    cause = _rows([("cause ", entry.brief)], width)
-    yield Part(variants=(cause, _shrinking([("cause ", entry.brief)], width)[1]), kept=4)
-    often = [("extent", f"{entry.often}; to fail: --require {fail}")]
-    yield _fixed(_rows(often, width))
+    room = width - 10
+    causes = (entry.brief, both_ends(entry.brief, 2 * room), both_ends(entry.brief, room))
+    rows = tuple(_rows([("cause ", text)], width) for text in causes)
+    yield Part(variants=rows, kept=4)
+    often = (f"{entry.often}; to fail: --require {fail}", entry.often)
+    rows = tuple(_rows([("extent", text)], width) for text in often)
+    yield Part(variants=rows if len(rows[1]) < len(rows[0]) else rows[:1], kept=3)
     do = _shrinking([("do    ", entry.remedy)], width)[1]
     yield Part(variants=(do, ()), kept=3)
 
@@ -259,7 +280,8 @@ def _end(run: Judged, why: str) -> Iterator[Part]:
     yield _fixed([report])
     again = (Line(text=f"again   {formatting.plain(run.command, 1200)}", whole=True),)
     # The command of an inconclusive run is not the one to repeat.
-    yield Part(variants=(again, ()) if run.remedy else (again,), kept=1)
+    inconclusive = run.outcome() is Outcome.UNKNOWN and run.remedy
+    yield Part(variants=(again, ()) if inconclusive else (again,), kept=1)
     if why and run.outcome() is not Outcome.LIMIT:
         explain = Line(text=f"why     {formatting.plain(why, 300)}", whole=True)
         yield Part(variants=((explain,),), kept=9)

@@ -10,12 +10,20 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from holdfast.harness.campaigns import sums
-from holdfast.harness.campaigns.gate import FAILED, PASSED, WORDS, Trouble, exit_code
+from holdfast.harness.campaigns.gate import (
+    FAILED,
+    INCONCLUSIVE,
+    PASSED,
+    WORDS,
+    Trouble,
+    exit_code,
+)
 from holdfast.harness.campaigns.results import Result, failed
 from holdfast.harness.core.statistics import none_in
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.verdicts.left_unknown import EXERCISE
 from holdfast.reports.text.formatting import count, percent, plain, stopped
+from holdfast.reports.text.layout import wrapped
 from holdfast.reports.text.least_tried import least_tried
 
 ANNOTATIONS = 10
@@ -24,6 +32,10 @@ BY_CAUSE = ("violation", "limit")
 """Kinds of problems that may have a cause."""
 MOST_LINES = 25
 """Lines of a failure's text."""
+MOST_TEXT = {PASSED: 10, INCONCLUSIVE: 16}
+"""Those of a gate that passed, or that left a question open."""
+INDENT = 4
+"""Columns before the further lines of a sentence."""
 SUMMARY_BYTES = 1 << 20
 TEXT_LIMIT = 1000
 FEW_RATE = 0.25
@@ -62,13 +74,20 @@ def headline(troubles: Sequence[Trouble], results: Sequence[Result]) -> str:
     return f"{says}{least_tried(prop, fault, one.bounded)})"
 
 
-def terminal(troubles: Sequence[Trouble], results: Sequence[Result]) -> str:
-    """One line per problem, with the command that repeats it; the outcome last. Of more lines than
-    fit the limits go first, then the later problems, and both are counted."""
+def terminal(troubles: Sequence[Trouble], results: Sequence[Result], columns: int = 0) -> str:
+    """A sentence per problem, with the command that repeats it; the outcome last. Of more lines
+    than fit, what broke no promise becomes shorter; then the later problems go and are counted.
+
+    columns: of the terminal; 0: each sentence on one line
+    """
+    code = exit_code(troubles)
     ordered = sorted(by_cause(troubles), key=lambda one: one.code == PASSED)
-    blocks = _blocks(ordered)
     last = [*few_runs(troubles, results), headline(troubles, results)]
-    room = MOST_LINES - len(last)
+    last = [line for text in last for line in _lines(text, columns)]
+    room = MOST_TEXT.get(code, MOST_LINES) - len(last)
+    blocks = _blocks(ordered, columns)
+    if sum(map(len, blocks)) > room:
+        blocks = _blocks([_shorter(one) for one in ordered], columns)
     if sum(map(len, blocks)) > room:
         shown, used = 0, 1
         while used + len(blocks[shown]) <= room:
@@ -80,13 +99,26 @@ def terminal(troubles: Sequence[Trouble], results: Sequence[Result]) -> str:
     return "\n".join([line for block in blocks for line in block] + last)
 
 
-def _blocks(troubles: Iterable[Trouble]) -> list[list[str]]:
+def _lines(text: str, columns: int) -> list[str]:
+    return wrapped(text, columns, INDENT).splitlines()
+
+
+def _shorter(one: Trouble) -> Trouble:
+    """A problem without the reasons behind its first one, a limit without its cause. What broke a
+    promise keeps all of it."""
+    if one.code == FAILED:
+        return one
+    first, more, _ = one.sentence.partition(": " if one.kind == "limit" else "; ")
+    return replace(one, sentence=f"{first}; more in --json" if more else first)
+
+
+def _blocks(troubles: Iterable[Trouble], columns: int) -> list[list[str]]:
     """The lines of each problem; a command stands below the first problem that needs it."""
     blocks, seen = list[list[str]](), set[str]()
     for one in troubles:
         prop = f" {one.property}:" if one.property else ""
         says = stopped(one.sentence, TEXT_LIMIT)
-        block = [f"{words(one.kind)}: {plain(one.cell, 200)}:{prop} {says}"]
+        block = _lines(f"{words(one.kind)}: {plain(one.cell, 200)}:{prop} {says}", columns)
         if one.code != PASSED and one.result is not None:
             block += [f"  report: {plain(one.result.run)}/report.html"] if one.result.run else []
             block += [line for line in commands(one) if line not in seen]

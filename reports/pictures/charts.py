@@ -58,9 +58,9 @@ def distribution(name: str, title: str, dist: Dist) -> Markup | None:
         share, text = ticks[label.index]
         place = spot(root, share, 0)
         y = LABELS_PX - 8 - label.level * 16
-        add(place, "line", x1=0, x2=0, y1=y - 9, y2=bottom, class_="quantile")
-        dx = 5 if label.anchor == "start" else -5
-        add(place, "text", text, x=dx, y=y, text_anchor=label.anchor, class_="event")
+        top = y + 3 if label.across else y - 9
+        add(place, "line", x1=0, x2=0, y1=top, y2=bottom, class_="quantile")
+        add(place, "text", text, x=label.dx, y=y, text_anchor=label.anchor, class_="event")
     add(root, "line", x1=percent(0), x2=percent(1), y1=bottom, y2=bottom, class_="axis")
     edges = ((0.0, "start", bins.edges_ns[0]), (1.0, "end", bins.edges_ns[-1]))
     for share, anchor, edge in edges:

@@ -262,14 +262,20 @@ def _draw_marks(
             if mark.sender in lanes:
                 _draw_request(root, mark, lanes[mark.sender], lane, shown, state)
             place = spot(root, share, 0)
-            add(
-                place, "line", x1=0, x2=0, y1=y - 9, y2=lane.bar + BAR_PX / 2, class_="tick" + state
-            )
+            top = y + 3 if label.across else y - 9
+            add(place, "line", x1=0, x2=0, y1=top, y2=lane.bar + BAR_PX / 2, class_="tick" + state)
             _draw_outcome(place, mark.outcome, lane.bar + BAR_PX / 2, state)
             if mark.row in numbers:
                 _draw_half(place, numbers[mark.row], lane.bar + BAR_PX / 2)
-            dx = 6 if label.anchor == "start" else -6
-            add(place, "text", text, x=dx, y=y, text_anchor=label.anchor, class_="event" + state)
+            add(
+                place,
+                "text",
+                text,
+                x=label.dx,
+                y=y,
+                text_anchor=label.anchor,
+                class_="event" + state,
+            )
 
 
 def _draw_call(root: ET.Element, mark: Mark, lane: Lane, shown: Scene) -> None:

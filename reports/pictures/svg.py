@@ -26,6 +26,8 @@ NARROW_PX = 519
 """Width of the plot on the narrowest page without horizontal scrolling."""
 
 CHAR_PX = 6.5
+GAP_PX = 6
+"""Between a tick and its label."""
 
 FEW = 4
 
@@ -143,7 +145,8 @@ def round_ticks(low: float, high: float, most: int = 8) -> list[float]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Placed:
-    """A placed label: beside its tick at `x`, `level` rows above it."""
+    """A placed label: beside its tick at `x`, `level` rows above it; across its tick where neither
+    side has the room. low, high: the pixels that it covers."""
 
     index: int
     level: int
@@ -151,6 +154,18 @@ class Placed:
     x: float
     low: float
     high: float
+
+    @property
+    def across(self) -> bool:
+        """Whether it lies over its tick, which then begins below it."""
+        return self.low < self.x < self.high
+
+    @property
+    def dx(self) -> float:
+        """Pixels from the tick to where the text is anchored."""
+        if self.across:
+            return self.low - self.x + GAP_PX
+        return GAP_PX if self.anchor == "start" else -GAP_PX
 
 
 def place_labels(ticks: Sequence[tuple[float, str]], room: float = NARROW_PX) -> list[Placed]:
@@ -171,7 +186,9 @@ def _place(ticks: Sequence[tuple[float, str]], order: Sequence[int], room: float
         x, width = ticks[i][0] * room, len(ticks[i][1]) * CHAR_PX + 14
         sides = [("start", x, x + width), ("end", x - width, x)]
         fitting = [side for side in sides if side[1] >= -1 and side[2] <= room + 1]
-        fitting = fitting or [min(sides, key=lambda side: max(-side[1], side[2] - room))]
+        if not fitting:
+            low = max(min(x - width / 2, room - width), 0.0)
+            fitting = [("start", low, low + width)]
         rooms = [
             Placed(index=i, level=level, anchor=anchor, x=x, low=low, high=high)
             for level in range(len(ticks))

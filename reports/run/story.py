@@ -93,7 +93,9 @@ def _broken(system: str, broken: Sequence[Judgement]) -> str:
     if promises or not required:
         parts.append(f"broke its promise of {_names(promises) or 'a judged property'}")
     if required:
-        parts.append(f"violated {_names(required)}, which this run requires")
+        # As the option has it: "violated no stale write" would say the contrary.
+        ids = listed(plain(one.property, 60) for one in required)
+        parts.append(f"violated {ids}, which this run requires")
     events = _events(broken)
     what = f"{listed(events[:EVENTS])}. " if events else ""
     return f"{what}{system} {' and '.join(parts)}."

@@ -1,6 +1,6 @@
 // The lanes: holds, ops, faults and findings over time, drawn on a canvas.
 
-const GUTTER = 112, EDGE = 12, LANE = 30, HEAD = 30, FAULT = 17;
+const GUTTER = 112, EDGE = 12, LANE = 30, SLIM = 18, HEAD = 30, FAULT = 17;
 
 function paletteOf() {
   const style = getComputedStyle(document.documentElement), found = {};
@@ -91,20 +91,27 @@ class Lanes {
     this.fold(false);
   }
 
-  // Lanes without an event are folded: `rows` are the lanes shown, `place` the row of each lane.
+  // Lanes without an event are folded: `rows` are the lanes shown, `tops` where each begins below the
+  // first, `sizes` their heights. A lane with nothing but the times of faults needs less.
   fold(all) {
     const { lanes, about } = this.data, struck = new Set(about.faults.flatMap((one) => one.nodes));
     for (const one of about.findings) for (const node of one.lanes) struck.add(node);
     const busy = (lane) => lane.whole.n || lane.whole.hold.n || struck.has(lane.node);
     this.rows = [...lanes.keys()].filter((k) => all || busy(lanes[k]));
-    this.place = lanes.map((_, k) => this.rows.indexOf(k));
+    const named = new Set(about.findings.flatMap((one) => one.lanes));
+    const slim = (lane) => lane.kind === "server" && !lane.whole.n && !lane.whole.hold.n && !named.has(lane.node);
+    this.sizes = lanes.map((lane) => (slim(lane) ? SLIM : LANE));
+    this.tops = lanes.map(() => -1);
+    this.tall = 0;
+    for (const k of this.rows) { this.tops[k] = this.tall; this.tall += this.sizes[k]; }
     this.folded = lanes.filter((lane) => !busy(lane)).map((lane) => lane.name);
   }
 
-  get height() { return this.head + this.rows.length * LANE; }
-  laneY(k) { return this.head + this.place[k] * LANE - this.top; }
+  get height() { return this.head + this.tall; }
+  laneY(k) { return this.head + this.tops[k] - this.top; }
   laneAt(y) {
-    return y < this.head ? -1 : this.rows[Math.floor((y - this.head + this.top) / LANE)] ?? this.data.lanes.length;
+    if (y < this.head) return -1;
+    return this.rows.find((k) => y < this.laneY(k) + this.sizes[k]) ?? this.data.lanes.length;
   }
 
   draw(view, colours, height, selected = -1) {
@@ -116,9 +123,10 @@ class Lanes {
     pen.beginPath();
     pen.rect(0, this.head, view.width, height - this.head);
     pen.clip();
-    const first = Math.max(Math.floor(this.top / LANE), 0);
-    const last = Math.min(Math.ceil((this.top + height - this.head) / LANE), this.rows.length);
-    for (const k of this.rows.slice(first, last)) this.lane(this.data.lanes[k], this.laneY(k), view, colours);
+    for (const k of this.rows) {
+      const y = this.laneY(k);
+      if (y + this.sizes[k] > this.head && y < height) this.lane(this.data.lanes[k], y, this.sizes[k], view, colours);
+    }
     this.violations(view, colours, height);
     this.proofs(view, colours);
     this.attempt(view, colours);
@@ -128,28 +136,28 @@ class Lanes {
     this.findings(view, colours, height);
   }
 
-  lane(lane, y, view, colours) {
+  lane(lane, y, size, view, colours) {
     const { pen } = this, middle = y + 3;
     pen.fillStyle = colours.faint;
-    pen.fillRect(GUTTER, y + LANE - 1, view.plot, 1);
-    this.struck(lane, y, view, colours);
+    pen.fillRect(GUTTER, y + size - 1, view.plot, 1);
+    this.struck(lane, y, size, view, colours);
     const owner = this.owners.get(lane.node);
     pen.fillStyle = owner ? toneOf(owner, colours) : lane.kind === "server" ? colours.soft : colours.ink;
     pen.font = "600 12.5px system-ui, sans-serif";
-    pen.fillText(owner ? `\u25b8 ${lane.name}` : lane.name, 2, y + 18, GUTTER - 10);
+    pen.fillText(owner ? `\u25b8 ${lane.name}` : lane.name, 2, y + (size === SLIM ? 13 : 18), GUTTER - 10);
     pen.font = "12px system-ui, sans-serif";
     this.holds(lane.hold, middle, view, colours);
     this.ops(lane, y, view, colours);
   }
 
-  struck(lane, y, view, colours) {
+  struck(lane, y, size, view, colours) {
     const { pen } = this;
     for (const fault of this.data.about.faults) {
       if (!fault.nodes.includes(lane.node) || fault.to < view.from || fault.from > view.to) continue;
       const a = Math.max(view.x(fault.from), GUTTER), b = Math.min(view.x(fault.to), view.width - EDGE);
       pen.globalAlpha = fault.effective ? 0.22 : 0.08;
       pen.fillStyle = colours[fault.do] || colours.other;
-      pen.fillRect(a, y, Math.max(b - a, 1.5), LANE - 1);
+      pen.fillRect(a, y, Math.max(b - a, 1.5), size - 1);
       pen.globalAlpha = 1;
     }
   }
@@ -302,16 +310,15 @@ class Lanes {
         }
       }
     });
-    let free = 0;
-    for (const mark of this.data.about.failovers) {
-      const x = view.x(mark.t);
-      if (x < GUTTER || x > view.width - EDGE) continue;
+    const marks = this.data.about.failovers.map((mark) => [view.x(mark.t), mark])
+      .filter(([x]) => x >= GUTTER && x <= view.width - EDGE).sort(([a], [b]) => a - b);
+    pen.fillStyle = colours.soft;
+    marks.forEach(([x, mark], n) => {
       const text = mark.gap === null ? "\u21af no grant followed" : `\u21af ${spanText(mark.gap)}`;
-      pen.fillStyle = colours.soft;
-      // The sign marks the time; the text of one that lies upon another is in the list of faults.
-      pen.fillText(x < free ? "\u21af" : text, x + 3, this.faultsEnd + 11);
-      free = Math.max(free, x + 6 + pen.measureText(text).width);
-    }
+      // The sign marks the time; a text that would lie upon the next sign is in the list of faults.
+      const room = (n + 1 < marks.length ? marks[n + 1][0] : view.width) - x - 6;
+      pen.fillText(pen.measureText(text).width > room ? "\u21af" : text, x + 3, this.faultsEnd + 11);
+    });
   }
 
   // Broken promises over everything else in the lanes: the time, the overlap, the request.
@@ -341,7 +348,7 @@ class Lanes {
     const a = Math.max(view.x(from), GUTTER), b = Math.min(Math.max(view.x(to), a + 2), view.width - EDGE);
     if (b <= a) return;
     this.data.lanes.forEach((lane, k) => {
-      if (this.place[k] >= 0 && one.lanes.includes(lane.node)) this.pen.fillRect(a, this.laneY(k) + 3, b - a, 15);
+      if (this.tops[k] >= 0 && one.lanes.includes(lane.node)) this.pen.fillRect(a, this.laneY(k) + 3, b - a, 15);
     });
   }
 

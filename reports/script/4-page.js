@@ -193,7 +193,7 @@ class Timeline {
   show(one) {
     this.asked = true;
     const lane = this.data.lanes.findIndex((lane) => one.lanes.includes(lane.node));
-    if (lane >= 0) this.lanes.top = Math.max(this.lanes.place[lane] * LANE - LANE, 0);
+    if (lane >= 0) this.lanes.top = Math.max(this.lanes.tops[lane] - LANE, 0);
     this.go(one.from, one.to);
   }
 

@@ -98,7 +98,7 @@ class Details {
   go(i, focus = false) {
     const { view, lanes, data, height } = this.timeline, t = data.ops.t[i];
     if (t < view.from || t > view.to) view.set(t - (view.to - view.from) / 2, t + (view.to - view.from) / 2);
-    const y = lanes.place[data.ops.lane[i]] * LANE;
+    const y = lanes.tops[data.ops.lane[i]];
     if (y < lanes.top || y + LANE > lanes.top + height - lanes.head) lanes.top = y - LANE;
     this.select(i, focus);
   }

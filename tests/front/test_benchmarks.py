@@ -23,6 +23,7 @@ SMALL: dict[str, tuple[str, ...]] = {
     "planted": ("--searches", "1", "--bound", "3", "leaky-round"),
     "opportunities": ("--ops", "2000"),
     "foreign": ("500",),
+    "output_lines": ("limit", "--columns", "80"),
     "packing": (),
     "recording": (),
     "seed_stages": ("--seeds", "2", "single"),

@@ -61,7 +61,9 @@ def test_each_outcome_is_told_in_its_own_words(repository: Repository) -> None:
     assert re.search(r"gate FAILED: \d+ problems? in 1 run", ran.said)
     assert "  VIOLATED: " in ran.said and "majority broke its promise" in ran.said
     assert "again: holdfast run --system majority --backend sim" in ran.said
-    assert "gate INCONCLUSIVE: " in ran.said and "promised, but not tested in any" in ran.said
+    assert (
+        "gate INCONCLUSIVE: " in ran.said and "promised, but not tested in the only run" in ran.said
+    )
     assert "did you mean 'single'?" in ran.said and "key 'colour'" in ran.said
     gated = repository.run("holdfast gate .holdfast/pytest --update-baseline")
     assert gated.code == 1 and "not written" in gated.said
@@ -89,6 +91,17 @@ def test_a_violated_test_has_25_lines_and_a_green_one_none_of_its_own(
     assert sum(line.startswith("not-exercised: ") for line in lines) == 1
     assert "more reasons: see the campaign" in open_.said
     assert sum(line.startswith("  to exercise it: holdfast run ") for line in lines) == 1
+    names = next(line for line in lines if line.startswith("not-exercised: ")).split(": ")[2]
+    assert len(names.split(", ")) == len({*names.split(", ")})
+    narrow = repository.run(
+        "COLUMNS=80 pytest -q -p no:cacheprovider --holdfast-seed 3 test_locks.py"
+        " -k 'majority_breaks or alone_shows_nothing'"
+    )
+    blocks = narrow.said.split("\n____")
+    assert len(blocks) == 3 and all(len(one.splitlines()) <= 25 for one in blocks), narrow.said
+    copied = ("  again: ", "  report: ", "  to exercise it: ", "campaign: ", "FAILED ")
+    lines = [line for line in narrow.said.splitlines() if not line.startswith(copied)]
+    assert max(map(len, lines)) <= 80, narrow.said
     green = repository.run(
         "pytest -p no:cacheprovider --holdfast-seed 3 test_locks.py -k single_holds"
     )
@@ -113,7 +126,9 @@ def test_a_green_test_shows_what_was_violated_and_never_promised(repository: Rep
     ran = repository.run("pytest -p no:cacheprovider --holdfast-seed 3 test_limit.py")
     assert ran.code == 0, ran.said
     _, _, told = ran.said.partition("holdfast: violated in tests that passed")
-    assert "no-stale-write: violated, never promised" in told, ran.said
+    # What one cause violated is one line.
+    assert "no-stale-write, no-expired-write: violated, never promised: c" in told, ran.said
+    assert told.count("violated, never promised") == 1
     assert "test_limit.py::test_a_limit: single unfenced / sim" in told and "1 passed" in told
     quiet = repository.run(
         "pytest -p no:cacheprovider --holdfast-seed 3 test_locks.py -k single_holds"

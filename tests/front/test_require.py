@@ -43,7 +43,7 @@ def test_a_required_property_that_is_violated_fails_the_run_and_is_no_promise(
     said = holdfast(capsys, *STALE, "--require", "no-stale-write")
     assert said.code == 1
     text = " ".join(said.out.split())
-    assert "violated no stale write, which this run requires." in text
+    assert "violated no-stale-write, which this run requires." in text
     assert "promise of no stale write" not in said.out
     assert "To make this fail" not in said.out
     verdicts = json.loads(Path(".holdfast/runs/latest/verdicts.json").read_text())

@@ -128,7 +128,7 @@ def test_all_runs_are_listed_and_links_are_not_followed(runs: Path) -> None:
 def test_the_list_is_narrowed(runs: Path, query: str, found: int) -> None:
     with served(runs) as server:
         text = ask(server, f"/?{query}")[2].decode()
-        assert text.count('<td class="id">') == found
+        assert text.count('class="id">') == found
 
 
 def _copies(runs: Path, root: Path, origins: list[dict[str, str]]) -> list[str]:
@@ -154,7 +154,7 @@ def test_attempts_are_folded_below_their_run_and_found_there(runs: Path, tmp_pat
     _copies(runs, tmp_path, [own, *attempts, *nested, *circle])
     with served(tmp_path) as server:
         text = ask(server, "/")[2].decode()
-        rows = text[text.index("<tbody>", text.index("Table of runs")) :].split("<tr>")[1:]
+        rows = text[text.index("<tbody", text.index("Table of runs")) :].split("<tr ")[1:]
         assert len(rows) == 4, "run0, the sweep, and each run of the circle"
         assert "4 attempts: 3 by shrink, 1 by replay; 4 VIOLATED" in rows[0]
         assert "before the fix &lt;b&gt;" in rows[0] and "<b>before" not in rows[0].replace(
@@ -167,7 +167,7 @@ def test_attempts_are_folded_below_their_run_and_found_there(runs: Path, tmp_pat
             ("q=BEFORE+the+fix", 1), ("q=seed+4", 1), ("seed=3", 1), ("seed=33", 0), ("q=ttl", 1),
             ("q=majority+kill", 4), ("workload=critical-section", 4), ("q=%3Cscript%3E", 0),
         ):  # fmt: skip
-            assert ask(server, f"/?{query}")[2].decode().count('<td class="id"') == found, query
+            assert ask(server, f"/?{query}")[2].decode().count('class="id"') == found, query
         assert "An attempt of" in ask(server, "/run?id=run1")[2].decode()
 
 
@@ -176,10 +176,10 @@ def test_a_long_list_has_pages_that_keep_the_search(runs: Path, tmp_path: Path) 
     _copies(runs, tmp_path, [none] * (browse.PER_PAGE + 7))
     with served(tmp_path) as server:
         first = ask(server, "/?system=majority")[2].decode()
-        assert first.count('<td class="id"') == browse.PER_PAGE
+        assert first.count('class="id"') == browse.PER_PAGE
         assert 'href="/?system=majority&amp;page=2" rel="next"' in first
         second = ask(server, "/?system=majority&page=2")[2].decode()
-        assert second.count('<td class="id"') == 7 and 'rel="prev"' in second
+        assert second.count('class="id"') == 7 and 'rel="prev"' in second
         for odd in ("0", "-1", "99999", "9" * 400, "x", "²"):
             status, _, _ = ask(server, f"/?page={quote(odd)}")
             assert status == 200, odd
@@ -203,7 +203,7 @@ def test_each_property_of_a_run_has_its_own_state(runs: Path) -> None:
             table = json.loads((folder / "verdicts.json").read_text())
             _, _, body = ask(server, f"/run?id={folder.name}")
             rows = re.findall(
-                r'<tr><th scope="row">([^<]*)</th><td>(.*?)</td>', body.decode(), re.S
+                r'<th [^>]*scope="row">([^<]*)</th><td[^>]*>(.*?)</td>', body.decode(), re.S
             )
             shown = {name: re.sub(r"<[^>]*>", "", cell).strip() for name, cell in rows}
             for row in table["verdicts"]:

@@ -89,3 +89,34 @@ def test_the_proof_of_a_run_is_at_most_three_keys_away(runs: Path) -> None:
             top = "document.querySelector('#finding-1').getBoundingClientRect().top"
             assert page.evaluate(top) < 900
         page.close()
+
+
+INNER = """() => [...document.querySelectorAll('.many')]
+  .filter((one) => one.offsetHeight && one.scrollWidth > one.clientWidth)
+  .map((one) => one.getAttribute('aria-label'))"""
+"""Tables that are wider than their boxes."""
+COVERED = """() => {
+  const boxes = [...document.querySelectorAll('.many td, .many th[scope=row]')]
+    .flatMap((one) => { const range = document.createRange(); range.selectNodeContents(one);
+      return [...range.getClientRects()].map((box) => [one, box]); })
+    .filter(([, box]) => box.width > 2);
+  return boxes.flatMap(([one, a], i) => boxes.slice(i + 1)
+    .filter(([other, b]) => other !== one && a.left + 2 < b.right && b.left + 2 < a.right
+      && a.top + 3 < b.bottom && b.top + 3 < a.bottom)
+    .map(([other]) => [one.textContent, other.textContent]));
+}"""
+"""Cells whose words lie on those of another cell."""
+
+
+def test_on_a_telephone_lists_and_tables_are_cards_without_scrolling(runs: Path) -> None:
+    with served(runs) as server, chromium() as browser:
+        home = f"http://127.0.0.1:{server.server_address[1]}"
+        page = browser.new_page(viewport={"width": 390, "height": 844})
+        named = next(one for one in ids(server) if "foe" not in one)
+        for path in ("/", f"/run?id={named}"):
+            page.goto(home + path)
+            assert page.locator(".many").count() > 0
+            assert page.evaluate(INNER) == [], path
+            assert page.evaluate(COVERED) == [], path
+            assert page.get_by_role("columnheader").count() > 3
+        page.close()

@@ -19,6 +19,7 @@ from tests.reports.browser import chromium
 from tests.reports.pieces import MANIFEST, PLAN
 from tests.reports.recorded import recorded
 from tests.reports.specimens import HOSTILE
+from tests.reports.test_coverage_table import run as tables_of_opportunities
 from tests.reports.test_matrix import run
 
 pytestmark = pytest.mark.browser
@@ -53,6 +54,17 @@ CONTRAST = """() => {
 def browser() -> Iterator[Browser]:
     with chromium() as started:
         yield started
+
+
+def test_the_textbook_table_is_seen_as_a_whole(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "matrix.html"
+    path.write_text(matrix_pages.page(matrix([run("x", "kill"), run("+", "pause")]), tmp_path))
+    for width in (1400, 390):
+        page = browser.new_page(viewport={"width": width, "height": 900})
+        page.goto(path.as_uri())
+        box = page.locator(".many", has=page.locator(".wraps"))
+        assert box.evaluate("one => one.scrollWidth - one.clientWidth") <= 0, width
+        page.close()
 
 
 def opened(browser: Browser, tmp_path: Path, name: str, *, width: int, scheme: str) -> Page:
@@ -94,6 +106,30 @@ def test_a_telephone_shows_the_whole_width(browser: Browser, tmp_path: Path, nam
     page = opened(browser, tmp_path, name, width=390, scheme="light")
     assert page.evaluate(OVERFLOW) <= 0
     page.close()
+
+
+@pytest.mark.parametrize(("verdict", "table"), [("HOLDS", "#tried"), ("UNKNOWN", "#asked")])
+def test_on_a_telephone_a_row_of_opportunities_is_a_card_that_needs_no_scrolling(
+    browser: Browser, tmp_path: Path, verdict: str, table: str
+) -> None:
+    content = tables_of_opportunities()
+    if verdict == "UNKNOWN":
+        content |= {"verdict": verdict, "exit_code": 3, "remedy": "holdfast run --time 60s"}
+        content["verdicts"][0]["verdict"] = verdict
+        content["verdicts"][0]["under"]["kill"]["verdict"] = verdict
+    path = html.write(tmp_path, content, MANIFEST, PLAN)
+    named = "all => all.map((one) => getComputedStyle(one, '::before').content)"
+    for width, cards in ((1280, False), (390, True)):
+        page = browser.new_page(viewport={"width": width, "height": 900})
+        page.goto(path.as_uri())
+        box = page.locator(f"{table} .scroll")
+        assert box.evaluate("one => one.scrollWidth - one.clientWidth") <= 0
+        labels = page.locator(f"{table} tbody td").evaluate_all(named)
+        assert any(text.startswith('"') for text in labels) is cards
+        # To a screen reader it is a table at any width.
+        assert box.get_by_role("rowheader").count() == box.locator("tbody tr").count() > 1
+        assert box.get_by_role("columnheader").count() > 1
+        page.close()
 
 
 @pytest.mark.parametrize("name", ["clean", "limit", "unknown", "hostile"])

@@ -14,10 +14,16 @@ from hypothesis import strategies as st
 from holdfast.harness.verdicts.evidence import Dist, Histogram
 from holdfast.harness.verdicts.judged import Event, Judged, ObservedFault, Shown, read
 from holdfast.reports.pictures.charts import distribution, falls, tokens
-from holdfast.reports.pictures.finding import draw, pattern
+from holdfast.reports.pictures.finding import PHONE_PX, draw, pattern
 from holdfast.reports.pictures.finding_scene import RESOURCE, halves, scene, told
 from holdfast.reports.pictures.overview import grants_per_second, overview
-from holdfast.reports.pictures.svg import by_order, linear, place_labels, round_ticks
+from holdfast.reports.pictures.svg import (
+    NARROW_PX,
+    by_order,
+    linear,
+    place_labels,
+    round_ticks,
+)
 from tests.reports import specimens
 from tests.reports.pieces import SECOND, at, event, hold
 
@@ -185,19 +191,24 @@ def test_an_event_is_told_by_what_the_service_answered() -> None:
 @settings(max_examples=150, deadline=None)
 @given(
     st.lists(
-        st.tuples(st.floats(0, 1, allow_nan=False), st.text("x", min_size=1, max_size=24)),
+        st.tuples(st.floats(0, 1, allow_nan=False), st.text("x", min_size=1, max_size=40)),
         max_size=7,
-    )
+    ),
+    st.sampled_from([NARROW_PX, PHONE_PX]),
 )
-def test_no_label_covers_another_and_every_label_finds_room(
-    ticks: list[tuple[float, str]],
+def test_no_label_covers_another_or_leaves_the_plot(
+    ticks: list[tuple[float, str]], room: int
 ) -> None:
-    placed = place_labels(ticks)
+    placed = place_labels(ticks, room)
     assert sorted(label.index for label in placed) == list(range(len(ticks)))
     for a, b in combinations(placed, 2):
         assert a.level != b.level or a.high <= b.low or b.high <= a.low
     for label in placed:
-        assert label.x in (label.low, label.high)
+        assert label.low >= -1 and label.high <= room + 1
+        width = label.high - label.low
+        # Across its tick only where neither side has the room.
+        beside = label.x + width <= room or label.x >= width
+        assert label.x in (label.low, label.high) or not beside
 
 
 @settings(max_examples=150, deadline=None)

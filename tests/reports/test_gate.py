@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+import pytest
+
 from holdfast.harness.campaigns.baseline import Baseline, of_results
 from holdfast.harness.campaigns.gate import judge, rules
 from holdfast.harness.campaigns.results import Outcome, Result
@@ -128,6 +130,9 @@ def test_a_gate_has_at_most_25_lines_and_says_what_is_left_out() -> None:
         }
         results.append(replace(run(n, "x"), system=f"lock{n}", properties=outcomes))
     troubles = judge(results, Baseline(), rules([]), TODAY)
+    narrow = terminal(troubles, results, 80).splitlines()
+    assert len(narrow) <= 25 and " more: " in "\n".join(narrow)
+    assert all(len(line) <= 80 for line in narrow if not line.startswith("  again: "))
     lines = terminal(troubles, results).splitlines()
     assert len(lines) <= 25
     assert lines[-1] == "gate FAILED: 27 problems in 9 runs"
@@ -138,6 +143,37 @@ def test_a_gate_has_at_most_25_lines_and_says_what_is_left_out() -> None:
     more = next(line for line in lines if " more: " in line)
     assert len(violations) + len(limits) + int(more.split()[0]) == 27
     assert "LIMIT" in more and more.endswith("--json and --junit have all")
+
+
+@pytest.mark.parametrize("columns", [0, 80, 100])
+def test_a_gate_that_passed_has_ten_lines_and_names_each_limit(columns: int) -> None:
+    """Limits with long causes: their causes go first."""
+    cause = "; ".join(f"c{n} was stopped (pause) at {n}.000 s" for n in range(12))
+    held = Outcome(verdict=Verdict.HOLDS, promised=True)
+    limit = Outcome(verdict=Verdict.VIOLATED, promised=False, sentence="late", cause=cause)
+    outcomes = {"token-order": held, "no-stale-write": limit}
+    results = [replace(run(n, "+"), system=f"lock{n}", properties=outcomes) for n in range(3)]
+    troubles = judge(results, Baseline(), rules([]), TODAY)
+    lines = terminal(troubles, results, columns).splitlines()
+    text = " ".join(" ".join(lines).split())
+    assert len(lines) <= 10 and "gate passed: 0 of 3 runs" in text, text
+    assert text.count("no-stale-write: violated, never promised") == 3
+    assert (cause in text) == (columns == 0)
+
+
+def test_of_what_was_not_exercised_each_cause_keeps_its_first_reason() -> None:
+    reasons = "; ".join(f"no grant near fault {n}: 0 of 0 in the run" for n in range(8))
+    properties = {
+        name: Outcome(verdict=Verdict.UNKNOWN, promised=True, reason=f"{name} idle: 0; {reasons}")
+        for name in ("token-order", "ownership", "loss-notice", "no-stale-write", "no-hung-request")
+    }
+    result = replace(run(3, "?"), properties=properties, remedy="holdfast run --time 60s")
+    troubles = judge([result], Baseline(), rules([]), TODAY)
+    lines = terminal(troubles, [result], 80).splitlines()
+    text = " ".join(" ".join(lines).split())
+    assert len(lines) <= 16 and " more: " not in text
+    assert all(f"{name} idle: 0; more in --json" in text for name in properties)
+    assert "tested in the only run: " in text
 
 
 def test_what_is_said_of_several_properties_of_a_cell_is_said_once() -> None:

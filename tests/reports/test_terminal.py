@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 
-from holdfast.reports.outputs.brief import cut, few_names
+from holdfast.reports.outputs.brief import both_ends, cut, few_names
 from tests.reports import specimens
 from tests.reports.rendered import terminal as render
 
@@ -106,17 +106,20 @@ def test_a_narrow_terminal_has_each_row_as_a_block() -> None:
     assert "\nmutual-exclusion\n  state: x VIOLATED, promised: yes, severity: critical\n" in text
 
 
+@pytest.mark.parametrize("width", [80, 100])
 @pytest.mark.parametrize(("name", "most"), [("clean", 10), ("limit", 10), ("broken", 25)])
-def test_without_v_a_pass_has_ten_lines_and_a_violation_25(name: str, most: int) -> None:
+def test_without_v_a_pass_has_ten_lines_and_a_violation_25(
+    name: str, most: int, width: int
+) -> None:
     run = getattr(specimens, name)()
-    text = render(run, width=100, colour=False, verbose=False)
+    text = render(run, width=width, colour=False, verbose=False)
     lines = text.splitlines()
     assert len(lines) <= most, text
     assert "Properties" not in text and "Faults" not in text
     assert lines[0].startswith(("HOLDS: ", "VIOLATED: ", "LIMIT: a late write was accepted. redis"))
     assert any(line.startswith("report  ") for line in lines)
     assert lines[-1].startswith("again   holdfast run ")
-    whole = render(run, width=100, colour=False)
+    whole = render(run, width=width, colour=False)
     assert len(whole.splitlines()) > 2 * len(lines) and "Properties" in whole
 
 
@@ -155,9 +158,10 @@ def test_many_causes_are_counted_and_printed_with_v() -> None:
     assert sum(line.startswith("  cause ") for line in whole.splitlines()) >= len(kinds)
 
 
-def test_what_is_too_long_is_shortened_where_it_is_missed_least() -> None:
+@pytest.mark.parametrize("width", [80, 100])
+def test_what_is_too_long_is_shortened_where_it_is_missed_least(width: int) -> None:
     """A limit with many consequences, a question left open for many reasons: ten lines and 16,
-    and a command, the path of the report and the headline are whole."""
+    and a command, the path of the report and the claim are whole."""
     limit = specimens.limit()
     limit["system"] = "tests/locks/mylock.py:TheLockOfTheUser"
     rows = ("mutual-exclusion", "token-order", "no-expired-write", "ownership")
@@ -170,15 +174,33 @@ def test_what_is_too_long_is_shortened_where_it_is_missed_least() -> None:
     for row in unknown["verdicts"]:
         row["reason"] = "; ".join(f"no {row['property']} under fault {n}: 0 of 7" for n in range(9))
     for run in (limit, unknown):
-        whole = render(run, width=100, colour=False)
-        lines = render(run, width=100, colour=False, verbose=False).splitlines()
+        whole = render(run, width=width, colour=False)
+        lines = render(run, width=width, colour=False, verbose=False).splitlines()
         assert len(lines) <= (16 if lines[0].startswith("UNKNOWN") else 10), "\n".join(lines)
         (report,) = (line for line in lines if line.startswith("report  "))
         assert report in whole
         headline = "\n".join(lines[: next(n for n, x in enumerate(lines) if x.startswith("  "))])
-        assert headline in whole
+        claim = headline.removesuffix(": never promised.")
+        assert claim in whole and (claim == headline or width == 80)
     command = next(line for line in lines if "holdfast run" in line)
     assert command.removeprefix("  run   ").strip() == unknown["remedy"].strip()
+
+
+def test_of_a_cause_its_beginning_and_what_was_wrong_stay_longest() -> None:
+    text = (
+        "c2 was stopped at 1.0 s; c5 was granted at 3.0 s; c5 wrote; c2's late write was accepted."
+    )
+    short = "c2 was stopped at 1.0 s; … c2's late write was accepted."
+    assert both_ends(text, len(short)) == both_ends(text, len(text)) == short
+    assert both_ends(text, len(short) - 1).startswith("c2 was stopped at 1.0 s")
+    for whole in ("one clause.", "a first one; a last one."):
+        assert both_ends(whole, 80) == whole
+
+
+def test_the_command_that_repeats_a_violation_stays_whatever_was_not_tested() -> None:
+    run = specimens.broken() | {"remedy": "holdfast run --time 60s"}
+    lines = render(run, width=80, colour=False, verbose=False).splitlines()
+    assert lines[-1].startswith("again   holdfast run ") and len(lines) <= 25
 
 
 @pytest.mark.parametrize("room", [24, 40, 60, 100])

@@ -18,7 +18,7 @@ from holdfast.harness.campaigns import gate
 from holdfast.harness.campaigns.gate import Trouble
 from holdfast.harness.campaigns.results import Result
 from holdfast.harness.core.errors import UsageError
-from holdfast.reports.text.layout import say
+from holdfast.reports.text.layout import width
 
 
 @click.command(
@@ -89,9 +89,7 @@ def command(
     if as_json:
         click.echo(json.dumps(gate.table(troubles, results)))
     else:
-        for line in pages.terminal(troubles, results).splitlines():
-            # Indented lines are to be copied: the report's path, the command that repeats it.
-            click.echo(line) if line.startswith("  ") else say(line)
+        click.echo(pages.terminal(troubles, results, width()))
     name = paths[0].resolve().name if len(paths) == 1 else "gate"
     _write(troubles, results, junit, json_path, github, name)
     return gate.exit_code(troubles)

@@ -33,9 +33,12 @@ from holdfast.harness.plans.plan import OWN
 from holdfast.harness.runs.directory import RunDir
 from holdfast.planning import prepare
 from holdfast.pytest import NOTE
-from holdfast.reports.outputs.gate import commands, headline, words
+from holdfast.reports.outputs.brief import cut
+from holdfast.reports.outputs.gate import by_cause, commands, headline, words
 from holdfast.reports.run.story import entries
 from holdfast.reports.run.story import headline as story_headline
+from holdfast.reports.text.formatting import count
+from holdfast.reports.text.layout import wrapped
 from holdfast.scenarios import staging
 
 PROFILES = {"quick": (2, "5s"), "standard": (5, "10s"), "thorough": (20, "30s")}
@@ -49,8 +52,10 @@ SINGULAR = {
 }
 MOST_LINES = 18
 """Lines of the text of a failure: with pytest's own around it 25."""
-LAST_LINES = 4
-"""Those after the problems."""
+LAST_LINES, LAST_LINES_OF_SEVERAL = 2, 4
+"""Those after the problems: the campaign's page, and how many problems were left out."""
+INDENT = 4
+"""Columns before the further lines of a sentence."""
 NOT_EXERCISED = "not-exercised"
 """Kind of the problem that no run exercised a promise."""
 CAUSES = 2
@@ -88,11 +93,18 @@ class LockCampaign:
         today = datetime.now(UTC).date()
         troubles = gate.judge(results, self._baseline(results), gate.rules(()), today)
         if gate.exit_code(troubles) != gate.PASSED:
-            pytest.fail(_text(troubles, results, folder), pytrace=False)
+            pytest.fail(_text(troubles, results, folder, self._columns()), pytrace=False)
         # With the report of the test they reach the summary, also from another process (xdist).
-        told = [(NOTE, f"{one.cell}: {one.property}: {one.sentence}") for one in troubles]
+        told = [(NOTE, f"{one.cell}: {one.property}: {one.sentence}") for one in by_cause(troubles)]
         self._request.node.user_properties.extend(told)
         return Checked(results=results, notes=troubles, folder=folder)
+
+    def _columns(self) -> int:
+        """Columns that pytest prints to; 0 where that is no terminal: it captures the output."""
+        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+        if not getattr(reporter, "isatty", False) and "COLUMNS" not in os.environ:
+            return 0
+        return self._config.get_terminal_writer().fullwidth
 
     def _carry_out(self, plan: dict[str, Json]) -> tuple[Path, list[Result]]:
         reports = self._here / str(self._config.getoption("--holdfast-report-dir"))
@@ -178,32 +190,48 @@ class LockCampaign:
         )
 
 
-def _text(troubles: Sequence[Trouble], results: Sequence[Result], folder: Path) -> str:
+def _text(
+    troubles: Sequence[Trouble], results: Sequence[Result], folder: Path, columns: int = 0
+) -> str:
     """Text of the failure: the outcome, each cause once with the run that shows it, and the other
-    problems as far as there is room; then the command that repeats it."""
+    problems as far as there is room; then the command that repeats it.
+
+    columns: of the terminal; 0: each sentence on one line
+    """
     against = _one_reason([one for one in troubles if one.code != gate.PASSED])
-    lines, causes = [headline(troubles, results)], set[tuple[str, ...]]()
+    lines, causes = _lines(headline(troubles, results), columns), set[tuple[str, ...]]()
+    last = LAST_LINES if len(against) == 1 else LAST_LINES_OF_SEVERAL
     runs, more = set[str](), 0
-    for trouble in against:
+    for n, trouble in enumerate(against):
         run = trouble.result.run if trouble.result and trouble.code == gate.FAILED else ""
         if run and run in runs:
             continue
         runs.add(run)
-        text, met = _problem(trouble, run)
-        whole = ["", *text, *(line for line in commands(trouble) if line not in lines)]
-        short = ["", " ".join(line.strip() for line in text[:2])]
-        room = MOST_LINES - LAST_LINES - len(lines) if len(lines) > 1 else len(whole)
-        fits = (
-            [] if met and met <= causes else [each for each in (whole, short) if len(each) <= room]
-        )
-        if not fits:
+        variants, met = _problem(trouble, run, columns)
+        again = [line for line in commands(trouble) if line not in lines]
+        texts = [["", *text, *again] for text in variants]
+        if n:
+            texts.append(["", *_lines(_in_short(trouble), columns)])
+        fits = [each for each in texts if len(each) <= MOST_LINES - last - len(lines)]
+        # Without the first problem the text says nothing.
+        fits = fits if n else [*fits, texts[-1]]
+        if not fits or (met and met <= causes):
             more += 1
             continue
         causes |= met
         lines += fits[0]
     if more:
-        lines += ["", f"{more} more with these causes, or further problems: see the campaign"]
+        what = f"{more} more with these causes, or further problems: see the campaign"
+        lines += ["", *_lines(what, columns)]
     return "\n".join([*lines, "", f"campaign: {folder / 'index.html'}"])
+
+
+def _lines(text: str, columns: int) -> list[str]:
+    return wrapped(text, columns, INDENT).splitlines()
+
+
+def _in_short(trouble: Trouble) -> str:
+    return f"{words(trouble.kind)}: {trouble.cell}: {trouble.property}".removesuffix(": ")
 
 
 def _one_reason(troubles: Sequence[Trouble]) -> list[Trouble]:
@@ -216,7 +244,8 @@ def _one_reason(troubles: Sequence[Trouble]) -> list[Trouble]:
     joint = []
     for first, *others in groups.values():
         more = len({one.sentence for one in others} - {first.sentence})
-        names = ", ".join(one.property for one in (first, *others))
+        each = dict.fromkeys(name for one in (first, *others) for name in one.property.split(", "))
+        names = ", ".join(each)
         reasons = f"; {more} more reason{'s' if more > 1 else ''}: see the campaign" if more else ""
         command = next((one.exercise for one in (first, *others) if one.exercise), "")
         text = f"{first.sentence}{reasons}"
@@ -224,18 +253,34 @@ def _one_reason(troubles: Sequence[Trouble]) -> list[Trouble]:
     return joint
 
 
-def _problem(trouble: Trouble, run: str) -> tuple[list[str], set[tuple[str, ...]]]:
-    """One problem in lines, and what tells the causes of its run from those of others; run: its
-    directory if it broke a promise, which has all problems of its causes."""
+def _problem(
+    trouble: Trouble, run: str, columns: int
+) -> tuple[list[list[str]], set[tuple[str, ...]]]:
+    """One problem in lines, in variants of which the longest is the first; and what tells the
+    causes of its run from those of others. run: its directory if it broke a promise, which has all
+    problems of its causes."""
     prop = f" {trouble.property}:" if trouble.property else ""
     if not run:
-        return [f"{words(trouble.kind)}: {trouble.cell}:{prop} {trouble.sentence}"], set()
+        text = f"{words(trouble.kind)}: {trouble.cell}:{prop} {trouble.sentence}"
+        return [_lines(text, columns)], set()
     verdicts = stored(RunDir(Path(run)))
     causes = [one for one in entries(verdicts) if one.cause.broken]
     met = {(trouble.cell, one.cause.kind, one.cause.cause, *one.cause.under) for one in causes}
-    lines = [f"{words(trouble.kind)}: {trouble.cell}", f"  {story_headline(verdicts)}"]
-    for one in causes[:CAUSES]:
-        lines += [f"  cause: {one.sentence}", f"  extent: {one.extent}", f"  do: {one.remedy}"]
-    if len(causes) > CAUSES:
-        lines.append(f"  {len(causes) - CAUSES} more causes: see the report")
-    return [*lines, f"  report: {run}/report.html"], met
+    head = [f"{words(trouble.kind)}: {trouble.cell}", f"  {story_headline(verdicts)}"]
+    whole = [(one.sentence, one.extent, one.remedy) for one in causes]
+    short = [(one.brief, one.often, one.remedy) for one in causes]
+    variants = []
+    for most in dict.fromkeys((min(CAUSES, len(causes)), min(1, len(causes)))):
+        for texts, room in ((whole, 0), (short, 0), (short, columns)):
+            lines = [*head, *(line for each in texts[:most] for line in _cause(each, room))]
+            if len(causes) > most:
+                lines.append(f"  {count(len(causes) - most, 'more cause')}: see the report")
+            shown = [row for line in lines for row in _lines(line, columns)]
+            variants.append([*shown, f"  report: {run}/report.html"])
+    return variants, met
+
+
+def _cause(texts: Sequence[str], room: int) -> list[str]:
+    """What happened, how often, and what to do; each within so many columns, 0 for any number."""
+    rows = zip(("  cause: ", "  extent: ", "  do: "), texts, strict=True)
+    return [f"{label}{cut(text, room - len(label)) if room else text}" for label, text in rows]

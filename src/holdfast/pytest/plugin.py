@@ -61,10 +61,9 @@ def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Ite
     users = [item for item in items if "lock_campaign" in getattr(item, "fixturenames", ())]
     if not users:
         return []
-    return [
-        f"holdfast: {len(users)} campaigns from seed {config.getoption('--holdfast-seed')},"
-        f" profile {config.getoption('--holdfast-profile')}"
-    ]
+    seed, profile = (config.getoption(f"--holdfast-{name}") for name in ("seed", "profile"))
+    campaigns = f"{len(users)} campaign{'s' * (len(users) != 1)}"
+    return [f"holdfast: {campaigns} from seed {seed}, profile {profile}"]
 
 
 @pytest.hookimpl(wrapper=True)
