@@ -55,7 +55,7 @@ class Bucket:
         self._next("write")
         self._compare(self.kept.get(key), over)
         self._versions += 1
-        self.kept[key] = self._s3.Found(body=body, etag=str(self._versions))
+        self.kept[key] = self._s3.StoredObject(body=body, etag=str(self._versions))
 
     def delete(self, key: str, found: Any) -> None:
         self._next("delete")
@@ -65,8 +65,8 @@ class Bucket:
     def put(self, owner: str, *, ends_ns: int = 0, token: int = 0) -> None:
         """An object of another client."""
         self._versions += 1
-        body = self._s3.Body(owner=owner, ends_ns=ends_ns, token=token)
-        self.kept["l"] = self._s3.Found(body=body, etag=str(self._versions))
+        body = self._s3.LockBody(owner=owner, ends_ns=ends_ns, token=token)
+        self.kept["l"] = self._s3.StoredObject(body=body, etag=str(self._versions))
 
     def close(self) -> None:
         """Nothing is open."""
@@ -175,7 +175,7 @@ def test_the_counter_survives_a_release(s3: ModuleType) -> None:
     lock = over(bucket, tokens="counter")
     assert [acquired(lock).token, lock.release(GRANT).outcome] == [0, Status.OK]
     assert [acquired(lock).token, lock.release(GRANT).outcome] == [1, Status.OK]
-    assert bucket.kept["l"].body == s3.Body(owner="", token=1)
+    assert bucket.kept["l"].body == s3.LockBody(owner="", token=1)
 
 
 def test_a_renewal_whose_object_changed_by_its_own_earlier_write_is_repeated(
@@ -232,7 +232,7 @@ def test_a_lost_bucket_is_created_again(s3: ModuleType) -> None:
 def test_a_server_that_is_not_there_has_received_nothing(s3: ModuleType) -> None:
     objects = s3.Objects("127.0.0.1")
     with pytest.raises(s3.Failed) as failed:
-        objects.write("l", s3.Body(owner="c1_1"), None)
+        objects.write("l", s3.LockBody(owner="c1_1"), None)
     objects.close()
     assert failed.value.outcome is Status.FAIL
 
