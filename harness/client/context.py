@@ -150,7 +150,7 @@ class Context:
         return self._parts.phase() == GO
 
     def reached(self, phase: int) -> bool:
-        """Whether the run is at this phase of `harness.phase`, or further."""
+        """Whether the run is at this phase of `harness.recording.phase`, or further."""
         return self._parts.phase() >= phase
 
     def die(self) -> None:

@@ -530,7 +530,7 @@ class ClientSetup:
     servers   (node name, address) in deploy order
     seed      of the run, for the adapter's own random streams (harness.core.seeds)
     tell      records an unsolicited event (a loss): tell(op, attempt, lock, res, text, token).
-              `res` per `events.COLUMNS`; `text` is the reason of LOST and CLOSED
+              `res` per `operations.COLUMNS`; `text` is the reason of LOST and CLOSED
     clock     virtual time in ns in the simulator (no threads, no input or output); else None
     folder    the run's folder on the client's host
     clients   (node name, address) of all clients, this one and the probe among them

@@ -269,7 +269,7 @@ def _errors(run: Judged, width: int) -> Iterator[Part]:
         return
     first = min(errors, key=lambda one: one.first_ns)
     calls = sum(one.n for one in errors)
-    error = formatting.plain(first.error, 160)
+    error = formatting.plain(first.error, 160).rstrip(" :")
     text = f"Call errors: {calls:,} (-v), the first of {formatting.plain(first.op, 20)}: {error}"
     yield Part(variants=(tuple(_wrapped(text, width)), (Line(text=text, whole=True),)), kept=1)
 

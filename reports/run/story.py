@@ -167,10 +167,14 @@ def answers(run: Judged) -> list[tuple[str, str]]:
         n = max(owner.accepted, *(len(row.findings) for row in late))
         sent = f" of {owner.sent:,}" if owner.sent >= n else ""
         of = f"0 of {count(owner.sent, 'late write')}"
-        asked.append((LATE_WRITE, _answer(late, n, sent, of)))
+        answer = _answer(late, n, sent, of)
+        if asked and asked[0][1] == answer and len(answer) > len(SAME):
+            answer = SAME
+        asked.append((LATE_WRITE, answer))
     return [*asked, (REALLY_TRIED, bound(run))]
 
 
+SAME = "Unknown, for the same reason."
 TWO_HOLDERS, LATE_WRITE = "Two holders at once?", "Late write accepted?"
 REALLY_TRIED = "Really tried?"
 

@@ -10,7 +10,7 @@ from holdfast.checkers.facts import foreign_release
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.verdicts.finding_kinds import CAUSES, KINDS, kind
 from holdfast.harness.verdicts.judged import Outcome, to_table
-from holdfast.reports.run.story import entries, notices
+from holdfast.reports.run.story import answers, entries, notices
 from tests.reports import specimens
 from tests.reports.pieces import judged
 from tests.reports.rendered import read, render, story, terminal
@@ -88,6 +88,20 @@ def test_no_time_is_named_where_no_holder_was_notified_of_its_loss() -> None:
     assert notices(read(noticed(holds_lost_to_another=1, of_them_notified=0))) == [told]
     assert notices(read(noticed(holds_lost_to_another=0, of_them_notified=0))) == []
     assert notices(read(specimens.clean())) == []
+
+
+def test_one_reason_of_both_answers_is_told_once() -> None:
+    """A run that could not be executed has one reason for all that it leaves open."""
+    run = specimens.unknown()
+    wanted = ("mutual-exclusion", "no-stale-write")
+    reason = "the run ended during deployment: c1 exited unexpectedly"
+    run["verdicts"] = [
+        {**run["verdicts"][0], "property": prop, "reason": reason} for prop in wanted
+    ]
+    exclusion, late, _ = answers(read(run))
+    assert exclusion[1] == f"Unknown: {reason}." and late[1] == "Unknown, for the same reason."
+    run["verdicts"][1]["reason"] = "no late write"
+    assert answers(read(run))[1][1] == "Unknown: no late write."
 
 
 def test_many_findings_of_a_cause_are_one_entry_with_their_number_and_the_first() -> None:
