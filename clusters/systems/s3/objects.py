@@ -74,7 +74,7 @@ class Objects:
         """Stores an object if there is none, or over the one that was read."""
         content = json.dumps(asdict(body)).encode()
         condition = {"IfNoneMatch": "*"} if over is None else {"IfMatch": over.etag}
-        self._ask("put_object", Bucket=BUCKET, Key=key, LockBody=content, **condition)
+        self._ask("put_object", Bucket=BUCKET, Key=key, Body=content, **condition)
 
     def delete(self, key: str, found: StoredObject) -> None:
         """Deletes the object if it is still the one that was read."""
