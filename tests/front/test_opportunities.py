@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import random
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -106,7 +107,7 @@ def test_a_planted_bug_is_seen_at_opportunities_of_its_row_and_nowhere_else(row:
 @pytest.mark.slow
 @pytest.mark.parametrize("row", [row for row in PLANS if row not in EARLY])
 def test_the_twin_of_a_row_is_found_at_its_opportunities(row: str) -> None:
-    """`python -m tests.power.twins` has the table: two rows of crashes are known to be weak."""
+    """`python -m tests.power.twins` has the table, and which rows are known to be weak."""
     counts = separated(row, range(300, 304))
     assert counts.met
     assert 2 * counts.found >= counts.met or row in WEAK
@@ -278,6 +279,26 @@ def test_changes_of_a_plan_add_up_with_the_longest_lease() -> None:
     words = run_command(changed(plan, [first, second]))
     assert "--nemesis kill:every=9s,for=200ms,pause:for=6s,target=holder" in words
     assert "--lease 4s" in words and "--locks 1" in words
+
+
+def test_what_needs_several_locks_has_them_beside_what_contends_for_one() -> None:
+    plan = Plan(system="redis", lease_ns=SECOND, nemeses=(("kill", {}),), locks=1)
+    one, two = PlanChange(locks=1), PlanChange(locks=2, least_locks=2)
+    for changes in ([one, two], [two, one], [two]):
+        assert changed(plan, changes).locks == 2
+        assert changed(replace(plan, locks=3), changes).locks == 2
+    assert changed(replace(plan, locks=3), [one]).locks == 1
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_the_command_of_a_run_without_crossed_waits_has_some(seed: int) -> None:
+    """A cycle of waits takes two locks, and other properties ask for contention on one."""
+    words = f"--system reference --nemesis kill --workload many-locks --seed {seed}"
+    judged = simulated(*shlex.split(f"{words} --time 4s --locks 1"))
+    assert judged.exit_code == 3 and "--locks 2" in judged.remedy
+    again = simulated(*shlex.split(judged.remedy)[2:])
+    row = next(one for one in again.verdicts if one.property == "no-multi-lock-deadlock")
+    assert row.verdict == row.under["kill"].verdict == "HOLDS"
 
 
 def test_a_fault_that_has_to_last_longer_comes_less_often() -> None:

@@ -17,7 +17,7 @@ from dataclasses import replace
 from holdfast.harness.client.context import Context
 from holdfast.harness.core.operations import Grant, Terms
 from holdfast.workloads.shape import Shape
-from holdfast.workloads.turns import FAIRNESS, LIVENESS
+from holdfast.workloads.turns import FAIRNESS, LIVENESS, end
 
 ASKS = ("truthful-queries", "grant-notice", "mutual-exclusion", "token-order", *LIVENESS, *FAIRNESS)
 
@@ -40,7 +40,7 @@ async def client(ctx: Context) -> None:
                 await ctx.renew(grant)
                 await ctx.holder(lock)
             await ctx.length(lock)
-            await ctx.release(grant)
+            await end(ctx, shape, grant)
         seen = await ctx.holder(lock)
         if seen is not None and seen >= 0:
             newest[lock] = seen

@@ -16,7 +16,7 @@ from holdfast.harness.client.context import Context
 from holdfast.harness.core.job_keys import job_key, mark_key
 from holdfast.harness.core.operations import ONCE, Grant
 from holdfast.workloads.shape import Shape
-from holdfast.workloads.turns import EXCLUSION, LIVENESS
+from holdfast.workloads.turns import EXCLUSION, LIVENESS, end
 
 ASKS = ("exactly-once-job", *EXCLUSION, *LIVENESS)
 WITH_THE_EFFECT, AFTER_IT, BEFORE_IT = 0, 1, 2
@@ -36,7 +36,7 @@ async def client(ctx: Context) -> None:
             if number >= 0:
                 first[lock] = number
                 await _do(ctx, shape, grant, number)
-            await ctx.release(grant)
+            await end(ctx, shape, grant)
         await ctx.sleep(ctx.rng.randrange(1, 2 * shape.think_ns))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from holdfast.harness.client.context import Context
 from holdfast.workloads.shape import Shape
-from holdfast.workloads.turns import EXCLUSION, LIVENESS
+from holdfast.workloads.turns import EXCLUSION, LIVENESS, end
 
 ASKS = (*EXCLUSION, *LIVENESS, "no-false-rejection")
 
@@ -23,5 +23,5 @@ async def client(ctx: Context) -> None:
             for _ in range(shape.writes):
                 await ctx.sleep(shape.gap_ns)
                 await ctx.write(grant)
-            await ctx.release(grant)
+            await end(ctx, shape, grant)
         await ctx.sleep(ctx.rng.randrange(1, 4 * shape.think_ns))
