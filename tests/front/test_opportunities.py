@@ -323,6 +323,44 @@ def test_faults_of_servers_and_of_owners_come_in_turn() -> None:
     assert dict(alone.nemeses)["pause"]["target"] == "holder"
 
 
+def test_all_servers_that_rows_lack_are_struck_in_turn() -> None:
+    plan = Plan(system="reference", lease_ns=SECOND, nemeses=(("kill", {}),))
+    roles = ("majority|one", "leader|one", "minority|one")
+    asked = [PlanChange(nemesis="kill", target=role, least_leases=20) for role in roles]
+    made = changed(plan, asked)
+    assert dict(made.nemeses)["kill"]["target"] == "majority|one/leader|one/minority|one"
+    assert made.time_ns == 40 * SECOND
+    assert changed(plan, asked[:2]).time_ns == 30 * SECOND
+    own = replace(plan, nemeses=(("kill", {"target": "follower"}),))
+    assert dict(changed(own, [PlanChange(nemesis="kill", clients=5)]).nemeses)["kill"] == {
+        "target": "follower"
+    }
+
+
+@pytest.mark.parametrize("workload", ["lost-update", "duplicate-request"])
+def test_the_command_brings_each_row_that_a_run_of_brief_holds_lacked(workload: str) -> None:
+    """Kills of the majority and of the leader, each of which found no hold: two rows."""
+
+    def counts(judged: Judged) -> dict[str, int]:
+        row = next(one for one in judged.verdicts if one.property == "mutual-exclusion")
+        seen = row.under["kill"].needed()
+        return {one.row.split("/")[1]: one.count for one in seen if one.row.endswith("/crash")}
+
+    words = f"--system reference --nemesis kill --time 10s --workload {workload} --seed 500"
+    judged = simulated(*shlex.split(f"{words} --set lazy_pct=0"))
+    assert counts(judged) == {"forgotten-grant": 0, "new-leader-grants": 0}
+    again = counts(simulated(*shlex.split(judged.remedy)[2:]))
+    assert again.keys() == {"forgotten-grant", "new-leader-grants"}
+    assert min(again.values()) > 0
+
+
+@pytest.mark.parametrize("options", ["--clients 1", "--set think_ms=20000 --clients 2"])
+def test_the_command_has_clients_that_contend(options: str) -> None:
+    words = f"--system reference --nemesis backup-restore --time 10s --seed 502 {options}"
+    judged = simulated(*shlex.split(words))
+    assert "--clients 5" in judged.remedy and "think_ms=20000" not in judged.remedy
+
+
 def test_the_command_exercises_a_stopped_leader_and_what_only_a_stopped_owner_shows(
     draws: Draws,
 ) -> None:
