@@ -14,13 +14,17 @@ LIVENESS = ("deadlock-freedom", "orphan-freedom", "no-hung-request")
 FAIRNESS = ("starvation-freedom", "bounded-bypass", "bounded-wait")
 
 
-async def end(ctx: Context, shape: Shape, grant: Grant, *, silent: bool = False) -> None:
-    """Ends a hold: a lazy owner is silent first, and a share of the owners exits with the lock.
-
-    silent   it was already
-    """
-    if not silent and shape.lazy(ctx.rng):
+async def silence(ctx: Context, shape: Shape, grant: Grant) -> None:
+    """A lazy owner is silent before it uses the lock: one that is stopped meanwhile has not used it
+    yet when it goes on. It renews first: it knows of a lease since its request only, and may have
+    waited for long."""
+    if shape.lazy(ctx.rng):
+        await ctx.renew(grant)
         await ctx.sleep(shape.silence_ns(ctx.rng, ctx.lease_ns, late=False))
+
+
+async def end(ctx: Context, shape: Shape, grant: Grant) -> None:
+    """Ends a hold: a share of the owners exits with the lock."""
     if shape.dies(ctx.rng):
         ctx.die()
     await ctx.release(grant)
@@ -35,6 +39,8 @@ async def turns(
     while ctx.running:
         grant = await ctx.acquire(ctx.rng.choice(ctx.locks), wait_ns=shape.wait_ns, terms=terms)
         if grant is not None:
+            if not silent:
+                await silence(ctx, shape, grant)
             yield grant
-            await end(ctx, shape, grant, silent=silent)
+            await end(ctx, shape, grant)
         await ctx.sleep(ctx.rng.randrange(1, 2 * shape.think_ns))
