@@ -27,6 +27,7 @@ OPTIONS = {
     "metadata": (0, "1: each hold has a text that names its attempt"),
     "lazy_pct": (0, "share of holds, in %, whose owner is silent for most of its lease"),
     "late_pct": (0, "share of lazy holds, in %, whose owner wakes up when its lease is over"),
+    "dies_pct": (0, "share of holds, in %, whose owner exits in place of the release"),
     "one_lease": (0, "1: a critical section does not renew: its hold has its first lease only"),
     "late_entry": (0, "1: a reentrant owner enters again about when its lease ends, or later"),
     "rate": (0, "planned acquires per second of all clients together; 0: closed loop"),
@@ -64,6 +65,7 @@ class Shape:
     one_lease: bool
     lazy_pct: int
     late_pct: int
+    dies_pct: int
     late_entry: bool
     rate: int
 
@@ -92,6 +94,7 @@ class Shape:
             one_lease=bool(value["one_lease"]),
             lazy_pct=value["lazy_pct"],
             late_pct=value["late_pct"],
+            dies_pct=value["dies_pct"],
             late_entry=bool(value["late_entry"]),
             rate=value["rate"],
         )
@@ -117,6 +120,10 @@ class Shape:
     def late(self, rng: random.Random) -> bool:
         """Whether the owner of a lazy hold wakes up when its lease is over."""
         return self.late_pct > 0 and rng.randrange(100) < self.late_pct
+
+    def dies(self, rng: random.Random) -> bool:
+        """Whether the owner of a hold exits in place of the release."""
+        return self.dies_pct > 0 and rng.randrange(100) < self.dies_pct
 
     @staticmethod
     def silence_ns(rng: random.Random, lease_ns: int, *, late: bool) -> int:

@@ -14,12 +14,33 @@ LIVENESS = ("deadlock-freedom", "orphan-freedom", "no-hung-request")
 FAIRNESS = ("starvation-freedom", "bounded-bypass", "bounded-wait")
 
 
-async def turns(ctx: Context, shape: Shape, terms: Terms = PLAIN) -> AsyncIterator[Grant]:
-    """Grants of random locks until the run ends. Each is released after its turn, and after each
-    acquire the client pauses."""
+async def silence(ctx: Context, shape: Shape, grant: Grant) -> None:
+    """A lazy owner is silent before it uses the lock: one that is stopped meanwhile has not used it
+    yet when it goes on. It renews first: it knows of a lease since its request only, and may have
+    waited for long."""
+    if shape.lazy(ctx.rng):
+        await ctx.renew(grant)
+        await ctx.sleep(shape.silence_ns(ctx.rng, ctx.lease_ns, late=False))
+
+
+async def end(ctx: Context, shape: Shape, grant: Grant) -> None:
+    """Ends a hold: a share of the owners exits with the lock."""
+    if shape.dies(ctx.rng):
+        ctx.die()
+    await ctx.release(grant)
+
+
+async def turns(
+    ctx: Context, shape: Shape, terms: Terms = PLAIN, *, silent: bool = False
+) -> AsyncIterator[Grant]:
+    """Grants of random locks until the run ends. Each is ended after its turn, and after each
+    acquire the client pauses. silent: what is done in a turn includes the silence of lazy owners.
+    """
     while ctx.running:
         grant = await ctx.acquire(ctx.rng.choice(ctx.locks), wait_ns=shape.wait_ns, terms=terms)
         if grant is not None:
+            if not silent:
+                await silence(ctx, shape, grant)
             yield grant
-            await ctx.release(grant)
+            await end(ctx, shape, grant)
         await ctx.sleep(ctx.rng.randrange(1, 2 * shape.think_ns))

@@ -9,16 +9,18 @@ from holdfast.checkers.facts.fault_windows import AIMED_AT_CLIENTS
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.opportunities.fault_classes import FaultClass, fault_class
 from holdfast.checkers.opportunities.queue_rows import QUEUED
-from holdfast.checkers.opportunities.row import OpportunityRow
+from holdfast.checkers.opportunities.row import BUSY, CLIENTS, OpportunityRow
 from holdfast.checkers.opportunities.table import OFTEN, ROWS, rows_for
 from holdfast.harness.core.case import Case, Planned
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.fault_traits import IN_TURN
 from holdfast.harness.core.verdict import PlanChange
 
-CONTENDED = PlanChange(clients=5, locks=1)
+CONTENDED = PlanChange(clients=CLIENTS, locks=1, options=BUSY)
 OUTLIVED = PlanChange(
     nemesis="pause",
+    # Others that are granted the lock after them.
+    clients=CLIENTS,
     target="holder",
     beside=True,
     fault_leases=1.5,
@@ -39,9 +41,7 @@ hears that it waits, only a refusal shows that the lock is held."""
 POWER_LOST = replace(OFTEN, nemesis="power", target="majority|one", if_asked=True)
 """Power losses that take something from a service: a minority's is still known to the others. Its
 servers are back before the leases in force end."""
-STRUCK = PlanChange(
-    every_leases=2.5, least_leases=20, least_lease_ns=SECOND, clients=CONTENDED.clients, locks=1
-)
+STRUCK = replace(CONTENDED, every_leases=2.5, least_leases=20, least_lease_ns=SECOND)
 """Faults that take effect during requests and holds, and time for grants after the last one."""
 CHANGES: Mapping[str, PlanChange] = {
     "contention": CONTENDED,

@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.opportunities.fault_classes import FaultClass
 from holdfast.checkers.opportunities.places.answered_queries import answers
 from holdfast.checkers.opportunities.places.granted_beside import (
     asked_in_delay,
     asked_inside,
+    asked_when_full,
     numbered_after,
 )
 from holdfast.checkers.opportunities.places.near_faults import Where, near_faults
@@ -25,11 +27,25 @@ from holdfast.checkers.opportunities.places.served_again import (
     requests_of_holders,
     sent_again,
 )
-from holdfast.checkers.opportunities.row import ALL, OpportunityRow
+from holdfast.checkers.opportunities.row import ALL, BUSY, CLIENTS, OpportunityRow
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import Mode
 from holdfast.harness.core.verdict import PlanChange
 
 _row = partial(OpportunityRow, faults=FaultClass.ANY, bounds=ALL)
-_CONTENDED = PlanChange(clients=5, locks=1, least_leases=20)
+_CONTENDED = PlanChange(clients=CLIENTS, locks=1, least_leases=20, options=BUSY)
+
+
+def _has_permits(case: Case) -> bool:
+    """Whether permits of a semaphore are requested."""
+    return bool((table(case).mode == Mode.PERMITS).any())
+
+
+def _has_locks(case: Case) -> bool:
+    """Whether anything else is requested, or nothing."""
+    return not (_has_permits(case) and (table(case).mode == Mode.PERMITS).all())
+
+
 ANSWER_ROWS: Sequence[OpportunityRow] = (
     _row(
         id="mutual-exclusion/held-at-once/any",
@@ -43,6 +59,21 @@ ANSWER_ROWS: Sequence[OpportunityRow] = (
         ),
         change=_CONTENDED,
         beside=True,
+        applies=_has_locks,
+    ),
+    _row(
+        id="mutual-exclusion/over-admits/any",
+        property="mutual-exclusion",
+        defect="grants more permits of a semaphore than it has",
+        sentence="a client asked for permits of a semaphore that had fewer left, and was answered",
+        twin="reference:one-permit-more",
+        look=partial(
+            near_faults,
+            where=Where(asked_when_full, "no client asked for more permits than were left"),
+        ),
+        change=_CONTENDED,
+        beside=True,
+        applies=_has_permits,
     ),
     _row(
         id="mutual-exclusion/opens-early/any",

@@ -19,13 +19,13 @@ from holdfast.checkers.opportunities.places.passed_on import (
     waited_for_silent,
     waited_on,
 )
-from holdfast.checkers.opportunities.row import ALL, OpportunityRow
+from holdfast.checkers.opportunities.row import ALL, BUSY, CLIENTS, OpportunityRow
 from holdfast.harness.core.verdict import PlanChange
 
 _row = partial(OpportunityRow, faults=FaultClass.ANY, bounds=ALL)
-_HANDED = PlanChange(clients=5, locks=1, least_leases=20)
+_HANDED = PlanChange(clients=CLIENTS, locks=1, least_leases=20, options=BUSY)
 """A lock that passes from one client to the next all the time."""
-_SILENT = PlanChange(clients=5, locks=1, least_leases=20, options={"lazy_pct": "50"})
+_SILENT = PlanChange(clients=CLIENTS, locks=1, least_leases=20, options={**BUSY, "lazy_pct": "50"})
 """Owners that leave the end of their hold to the lease."""
 _NONE = PlanChange()
 """Of rows that require nothing: few plans have such places, or only those that lack others."""
@@ -111,7 +111,7 @@ LIVENESS_ROWS: Sequence[OpportunityRow] = (
         look=partial(
             near_faults, where=Where(named_waiters, "no query named a client that had waited")
         ),
-        change=PlanChange(clients=5, locks=1, least_leases=20),
+        change=PlanChange(clients=CLIENTS, locks=1, least_leases=20, options=BUSY),
     ),
     _row(
         id="no-multi-lock-deadlock/undetected-cycle/any",
@@ -123,6 +123,7 @@ LIVENESS_ROWS: Sequence[OpportunityRow] = (
             near_faults,
             where=Where(crossed_waits, "no clients waited for each other's locks"),
         ),
-        change=PlanChange(clients=5, least_leases=20),
+        # Of two locks, most clients that hold one wait for the other.
+        change=PlanChange(clients=CLIENTS, locks=2, least_locks=2, least_leases=20, options=BUSY),
     ),
 )

@@ -18,7 +18,7 @@ import numpy as np
 from holdfast.checkers.facts.wording import seconds, span
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import Attempt, conflict
-from holdfast.checkers.holds.history_index import column, rows_of
+from holdfast.checkers.holds.history_index import Indices, column, rows_of
 from holdfast.checkers.holds.leases import INF, Renewal, contract_end, shortest
 from holdfast.checkers.holds.overlaps import slack
 from holdfast.checkers.holds.statements import believed
@@ -107,6 +107,8 @@ def _held(case: Case, stroke: Stroke) -> Iterator[Outlived]:
     attempts = table(case)
     before_ns = stroke.from_ns - slack(case)
     for entries in attempts.by_lock().values():
+        if stroke.kept_ns >= 0 and _maybe_held(case, entries, stroke.kept_ns):
+            continue
         known = entries[
             (attempts.known[entries] < before_ns) & (attempts.end[entries] > stroke.from_ns)
         ]
@@ -119,6 +121,15 @@ def _held(case: Case, stroke: Stroke) -> Iterator[Outlived]:
             if until_ns > stroke.from_ns:
                 last_ns = promised_ns if hold.end_why == "lost" else until_ns
                 yield Outlived(hold, stroke, until_ns, last_ns - stroke.from_ns)
+
+
+def _maybe_held(case: Case, entries: Indices, t_ns: int) -> bool:
+    """Whether any client may have held a lock at a time. A copy of then keeps the lock for that
+    client when it is put back, until its lease is over: no other client is granted it meanwhile."""
+    attempts, around_ns = table(case), slack(case)
+    begun = attempts.ok[entries] | attempts.unknown[entries]
+    begun &= attempts.inv[entries] <= t_ns + around_ns
+    return bool((begun & (attempts.over[entries] >= t_ns - around_ns)).any())
 
 
 def promised_until(case: Case, hold: Attempt, by_ns: int) -> int:

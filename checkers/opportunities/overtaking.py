@@ -187,9 +187,16 @@ def _of_locks(case: Case) -> Iterator[Behind]:
             yield _in_windows(case, known[waited], until[waited], others)
 
 
-def _queues(case: Case) -> Iterator[tuple[Indices, Indices]]:
+def _queues(case: Case) -> Sequence[tuple[Indices, Indices]]:
     """Per lock whose tokens and grants agree: its ok grants with a token in order of call, and
-    those of them that certainly began a new hold."""
+    those of them that certainly began a new hold. Memoised: each stroke looks at them."""
+    if "queues" not in case.memo:
+        case.memo["queues"] = list(_sorted_queues(case))
+    queues: Sequence[tuple[Indices, Indices]] = case.memo["queues"]
+    return queues
+
+
+def _sorted_queues(case: Case) -> Iterator[tuple[Indices, Indices]]:
     attempts = table(case)
     for key, entries in granted(case).items() if ordered_tokens(case) else ():
         if not ordered(case, key):

@@ -14,15 +14,15 @@ from holdfast.checkers.opportunities.overtaking import (
     waits_beyond_queues,
 )
 from holdfast.checkers.opportunities.places.near_faults import Where, near_faults
-from holdfast.checkers.opportunities.row import ALL, OpportunityRow
+from holdfast.checkers.opportunities.row import ALL, BUSY, CLIENTS, OpportunityRow
 from holdfast.checkers.opportunities.strokes import of_lost_leaders
 from holdfast.harness.core.verdict import PlanChange, Promises
 
 QUEUED = PlanChange(
-    clients=5,
+    clients=CLIENTS,
     locks=1,
     least_leases=20,
-    options={"hold_leases": "1", "wait_ms": "60000", "think_ms": "4"},
+    options={**BUSY, "hold_leases": "1", "wait_ms": "60000"},
 )
 """Clients that request the lock at once, and wait for longer than many holds last."""
 

@@ -11,6 +11,10 @@ from holdfast.harness.core.verdict import PlanChange, Promises, Seen
 
 ALL = ("lease", "session", "connection", "none")
 """Every way in which a hold can be bounded (`Promises.bound`)."""
+CLIENTS = 5
+"""Of a changed plan: another one has to ask while one holds, and one more where one is struck."""
+BUSY = {"think_ms": "4"}
+"""Of a changed plan: clients that request the next hold at once."""
 Look = Callable[[Case, Sequence[Window]], Seen]
 """Counts the opportunities in a case under the windows of one kind of fault that took effect."""
 

@@ -15,7 +15,7 @@ from holdfast.checkers.opportunities.owner_rows import OWNER_ROWS
 from holdfast.checkers.opportunities.queue_rows import QUEUE_ROWS
 from holdfast.checkers.opportunities.regained import regained
 from holdfast.checkers.opportunities.renumbered import renumbered
-from holdfast.checkers.opportunities.row import ALL, OpportunityRow
+from holdfast.checkers.opportunities.row import ALL, BUSY, CLIENTS, OpportunityRow
 from holdfast.checkers.opportunities.strokes import (
     of_cut_servers,
     of_deciders,
@@ -28,8 +28,9 @@ from holdfast.checkers.opportunities.strokes import (
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.verdict import PlanChange
 
-LAZY = {"lazy_pct": "25"}
+LAZY = {**BUSY, "lazy_pct": "25"}
 SHORT = PlanChange(
+    clients=CLIENTS,
     fault_leases=0.05,
     # A new leader may count its leases from the beginning: between two faults one can end.
     every_leases=2.5,
@@ -39,8 +40,9 @@ SHORT = PlanChange(
     options=LAZY,
 )
 """Faults that are over long before the leases in force, and owners that are silent meanwhile."""
-HALF_LAZY = {"lazy_pct": "50"}
+HALF_LAZY = {**BUSY, "lazy_pct": "50"}
 LONG = PlanChange(
+    clients=CLIENTS,
     fault_leases=1.5,
     every_leases=3,
     # Another server has to be elected within a lease.
@@ -50,7 +52,12 @@ LONG = PlanChange(
 )
 """Faults in which another server is elected, and grants or refuses to before leases end."""
 AHEAD = PlanChange(
-    target="leader|one", every_leases=3, fault_leases=1.5, least_leases=20, options=HALF_LAZY
+    clients=CLIENTS,
+    target="leader|one",
+    every_leases=3,
+    fault_leases=1.5,
+    least_leases=20,
+    options=HALF_LAZY,
 )
 """By default a clock is set ahead by 2.5 leases."""
 NEW_NS = SECOND
@@ -64,8 +71,9 @@ OFTEN = replace(
     options={**LAZY, "hold_leases": "1"},
 )
 """At one stroke the newest hold is seldom that new: more strokes, and shorter holds."""
-OPERATED = replace(SHORT, fault_leases=0, options=HALF_LAZY)
-"""Operations take the time that they take; owners are silent meanwhile."""
+OPERATED = replace(SHORT, fault_leases=0, least_locks=6, options=HALF_LAZY)
+"""Operations take the time that they take; owners are silent meanwhile. Of several locks some are
+free when a copy is made: only of these it knows no owner whom it would keep."""
 DECIDERS = "the servers that decide"
 OUTLIVED = (
     "a hold outlived what took an earlier state back, and another client asked before it ended"
@@ -113,10 +121,10 @@ ROWS: Sequence[OpportunityRow] = (
         id="mutual-exclusion/too-few-votes/crash",
         property="mutual-exclusion",
         faults=FaultClass.CRASH,
-        defect="grants without a majority",
+        defect="grants without a majority that keeps the grant",
         sentence="a minority of the servers was down, and another client was answered during a"
         " hold",
-        twin="reference:small-quorum",
+        twin="redlock --set persistence=none",
         look=partial(meanwhile, strokes=of_minorities, what="a minority of the servers"),
         change=replace(SHORT, target="minority|one"),
     ),
@@ -166,10 +174,10 @@ ROWS: Sequence[OpportunityRow] = (
         id="token-order/too-few-votes/crash",
         property="token-order",
         faults=FaultClass.CRASH,
-        defect="counts its tokens without a majority",
+        defect="counts its tokens without a majority that keeps them",
         sentence="a token was known before a minority of the servers was struck, and another client"
         " was granted the lock after it",
-        twin="reference:small-quorum",
+        twin="reference:late-disk",
         look=partial(renumbered, strokes=of_minorities, what="a minority of the servers"),
         change=replace(SHORT, target="minority|one"),
         bounds=ALL,
@@ -260,6 +268,7 @@ ROWS: Sequence[OpportunityRow] = (
         # The other one has to be done with the lock before the fault is over, and its owner must
         # go on for as long afterwards as a notice may take.
         change=PlanChange(
+            clients=CLIENTS,
             target="holder",
             fault_leases=2,
             every_leases=4,

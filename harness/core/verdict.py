@@ -147,7 +147,7 @@ class PlanChange:
     fault_leases     length of a fault, in leases; every_leases: one per so many leases
     least_lease_ns   shortest lease
     least_leases     shortest time of the run, in leases
-    clients, locks   fewest clients, most locks
+    clients, locks   fewest clients, most locks; least_locks: fewest, where a change asks for both
     workloads        (from, to): another workload in place of a plain one
     options          of the workload
     """
@@ -162,6 +162,7 @@ class PlanChange:
     least_leases: float = 0
     clients: int = 0
     locks: int = 0
+    least_locks: int = 0
     workloads: tuple[str, str] = ("", "")
     options: Mapping[str, str] = field(default_factory=dict)
 

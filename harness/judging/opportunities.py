@@ -47,7 +47,12 @@ def remedy(plan: Plan, rows: Sequence[Judgement], verdicts: Sequence[PropertyVer
         kept = [one for one in verdicts if any(_wanted(one, lacking=True))]
     # The rows that had an opportunity this time must have one in the next run as well.
     needed = [seen for one in kept for seen in _wanted(one)]
-    changes += [change for seen in needed for change in (seen.change, *seen.also)]
+    aimed = {one.nemesis for one in changes if one.target}
+    aimed |= {seen.change.nemesis for seen in needed if seen.change.target and not seen.count}
+    for seen in needed:
+        # Of several targets those count that a row lacks: one that is not struck requires nothing.
+        had = seen.count and seen.change.nemesis in aimed
+        changes += [replace(seen.change, target="") if had else seen.change, *seen.also]
     once = [one for n, one in enumerate(changes) if one not in changes[:n]]
     return run_command(_again(plan, changed(plan, once))) if once else ""
 

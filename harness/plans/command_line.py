@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from holdfast.harness.core.durations import duration_text
 from holdfast.harness.core.fault_traits import IN_TURN
 from holdfast.harness.core.verdict import PlanChange
 from holdfast.harness.plans.plan import FILE_NAMED, Plan
+
+PAUSE = "think_ms"
+"""The option of a workload for the pause of a client after each hold."""
 
 
 def run_command(plan: Plan) -> str:
@@ -41,7 +44,8 @@ def changed(plan: Plan, changes: Sequence[PlanChange]) -> Plan:
     lease_ns = max((plan.lease_ns, *(one.least_lease_ns for one in changes)))
     plan = replace(plan, faults=(), scenario="", must=())
     targets = {one.nemesis: _target(plan, changes, one.nemesis) for one in changes if one.target}
-    turns = max((1 + target.count(IN_TURN) for target in targets.values()), default=1)
+    beside = {one.target for one in changes if one.beside}
+    turns = max((_turns(target, beside) for target in targets.values()), default=1.0)
     # As often as one of the changes needs them.
     often = sorted((one.every_leases, one.nemesis) for one in changes if one.every_leases)
     every = {nemesis: leases for leases, nemesis in reversed(often)}
@@ -51,24 +55,32 @@ def changed(plan: Plan, changes: Sequence[PlanChange]) -> Plan:
     for change in changes:
         kind = change.nemesis
         target, every_leases = targets.get(kind, ""), every.get(kind, 0.0)
-        # In turn, each target needs as many faults as it would need alone.
         lasts_leases = change.least_leases * turns
         change = replace(
             change, target=target, every_leases=every_leases, least_leases=lasts_leases
         )
         plan = _changed(plan, change, lease_ns)
-    return plan
+    # What needs several locks has none on one; what contends for one is only rarer on several.
+    return replace(plan, locks=max((plan.locks, *(one.least_locks for one in changes))))
 
 
 def _target(plan: Plan, changes: Sequence[PlanChange], nemesis: str) -> str:
-    """The target of a kind of fault. It strikes the servers that are asked for first, or those of
-    the plan, so that each fault counts; and in turn with them what is asked for beside servers."""
+    """The target of a kind of fault: in turn all servers that are asked for, else those of the
+    plan, and what is asked for beside servers."""
     asked = [one for one in changes if one.nemesis == nemesis and one.target]
     beside = [one.target for one in asked if one.beside]
     own = dict(plan.nemeses).get(nemesis, {}).get("target", "")
     servers = [one.target for one in asked if not one.beside]
-    servers += [one for one in own.split(IN_TURN) if one and one not in beside]
-    return IN_TURN.join(dict.fromkeys((*servers[:1], *beside)))
+    kept = [one for one in own.split(IN_TURN) if one and one not in beside]
+    return IN_TURN.join(dict.fromkeys((*(servers or kept), *beside)))
+
+
+def _turns(target: str, beside: Collection[str]) -> float:
+    """How much longer faults with targets in turn take than with one: owners need as many as they
+    would need alone, of further servers each half as many."""
+    owners = sum(one in beside for one in target.split(IN_TURN))
+    servers = 1 + target.count(IN_TURN) - owners
+    return owners + (servers + 1) / 2 if servers else owners
 
 
 def _changed(plan: Plan, change: PlanChange, lease_ns: int) -> Plan:
@@ -86,11 +98,14 @@ def _changed(plan: Plan, change: PlanChange, lease_ns: int) -> Plan:
 
 
 def _options(before: Mapping[str, str], wanted: Mapping[str, str]) -> dict[str, str]:
-    """Of two shares of the holds the larger serves both changes."""
+    """Of two shares of the holds the larger serves both changes, of two pauses the shorter. A pause
+    that the plan does not name is as short by default."""
+    wanted = {name: value for name, value in wanted.items() if name != PAUSE or name in before}
     options = {**before, **wanted}
     for name in wanted.keys() & before.keys():
-        if name.endswith("_pct"):
-            options[name] = max(before[name], wanted[name], key=int)
+        if name.endswith("_pct") or name == PAUSE:
+            better = min if name == PAUSE else max
+            options[name] = better(before[name], wanted[name], key=int)
     return options
 
 

@@ -97,7 +97,8 @@ class Conditions:
                 name: getattr(self, f"_{name}")
                 for name in ("proves", "met", "apart", "logged", "in_turn", "opens")
             },
-            **{name: getattr(self, f"_{name}") for name in ("confirms", "one_limit", "unrenewed")},
+            **{name: getattr(self, f"_{name}") for name in ("confirms", "unrenewed")},
+            "one_limit": self.one_limit,
             "anew": self.anew,
             "missing": lambda row: row.at not in self._chain(row.key),
             "undone": self._undone,
@@ -382,7 +383,7 @@ class Conditions:
         own = own or (self.run.bound == "lease" and lease.at == a.at and lease.res > 0)
         return own and lease.t_inv <= self.run.kept(a.at)
 
-    def _one_limit(self, a: Row) -> bool:
+    def one_limit(self, a: Row) -> bool:
         """Whether all grants of a semaphore were requested with one limit of permits."""
         op, mode, own = self.rows.op, self.rows.mode, self.all_grants().get(a.key, ())
         return len({op[at] >> 8 & 65535 for at in own if mode[at] == 2}) == 1

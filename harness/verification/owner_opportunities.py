@@ -30,6 +30,8 @@ from holdfast.harness.verification.waiting import NO_ANSWER
 from holdfast.harness.verification.writes import Writes
 
 SERVED = OPS["served-write"], OPS["served-read"]
+PERMITS = 2
+"""The mode of a semaphore."""
 
 
 class OwnerPattern(NamedTuple):
@@ -301,6 +303,26 @@ class Owners:
         met = began and asked.t_inv < run.reach(hold.at) - slack
         return "" if met else "its request was not in flight during its hold, or not answered"
 
+    def full(self, hold: Row, asked: Row) -> str:
+        """A request for permits was in flight when fewer were left, during a hold, and answered."""
+        rows, run, slack = self.rows, self.run, self.run.slack_ns
+        alike = asked.f in ASKS[:2] and hold.key == asked.key
+        if not (alike and hold.mode == asked.mode == PERMITS):
+            return "its request, or its hold, is of no permits, or of another semaphore"
+        held = [at for at in self.conditions.grants(asked.key) if rows.key[at] == asked.key]
+        held = [at for at in held if rows.mode[at] == PERMITS]
+        if hold.at not in held or not self.conditions.one_limit(asked):
+            return "its hold was not granted, or the semaphore has several limits"
+        spans = {at: (rows.t_ret[run.known(at)] + slack, run.reach(at) - slack) for at in held}
+        begun, ended = spans[hold.at]
+        left = (asked.op >> 8 & 65535) - (asked.op >> 24)
+        for t_ns in (asked.t_inv, *(since for since, _ in spans.values())):
+            taken = sum(rows.op[at] >> 24 for at in held if spans[at][0] <= t_ns < spans[at][1])
+            now = begun <= t_ns < ended and asked.t_inv <= t_ns < self._answered(asked)
+            if now and taken > left:
+                return ""
+        return "there were enough permits during its hold, or its request was not answered"
+
     def numbered(self, before: Row, after: Row) -> str:
         """A grant with a token was requested when one to another client was known."""
         run, rows = self.run, self.rows
@@ -458,6 +480,7 @@ PATTERNS: Mapping[str, OwnerPattern] = {
         ("waiter", "other"), Owners.waits_in_cycle, near=Owners.near_answer
     ),
     "mutual-exclusion/held-at-once/any": _after(Owners.inside),
+    "mutual-exclusion/over-admits/any": _after(Owners.full),
     "mutual-exclusion/opens-early/any": _after(Owners.delayed),
     "token-order/out-of-order/any": OwnerPattern(
         ("before", "after"), Owners.numbered, near=Owners.near_answer

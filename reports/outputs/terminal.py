@@ -76,8 +76,8 @@ def _print_verdict(console: Console, run: Judged) -> None:
         console.print(Text(sentence))
     for entry in story.entries(run):
         _print_entry(console, entry)
-    tried = (*story.tried(run), *story.notices(run))
-    for sentence in (*story.servers(run), *story.held(run), *tried, *story.left_open(run)):
+    tried = (*story.held(run), *story.counted(run))
+    for sentence in (*story.servers(run), *tried, *story.left_open(run)):
         console.print(Text(sentence))
     if run.remedy:
         console.print(Text(f"{story.EXERCISE}:"))

@@ -50,7 +50,10 @@ def render(
             simulated=simulated,
             **_at_a_glance(run),
             servers=story.servers(run),
-            held=[*story.held(run), *story.tried(run), *story.notices(run)],
+            held=[
+                *story.held(run),
+                *story.counted(run),
+            ],
             exercise=story.EXERCISE,
             left_open=story.left_open(run),
             how_to_fail=[*story.how_to_fail(run), *filter(None, [next_step.untried(run)])],

@@ -30,7 +30,7 @@ def story(run: Judged) -> list[str]:
         told.append(f"LIMIT (violated, never promised): {_names(limits)}.")
     for entry in entries(run, broken=False):
         told += entry.sentences()
-    told += [*servers(run), *held(run), *tried(run), *notices(run), *left_open(run)]
+    told += [*servers(run), *held(run), *counted(run), *left_open(run)]
     if run.remedy:
         told.append(f"{EXERCISE}: {run.remedy}")
     return [*told, bound(run)]
@@ -379,6 +379,27 @@ def tried(run: Judged) -> list[str]:
     return [
         f"Tried under {plain(fault, 40)} ({_names(judged)}): {count(n, 'time')} {plain(what, 300)}."
         for (fault, what, n), judged in places.items()
+    ]
+
+
+def counted(run: Judged) -> list[str]:
+    """What the run had of places at which something would have been seen, and what it had not."""
+    return [*tried(run), *not_tried(run), *notices(run)]
+
+
+def not_tried(run: Judged) -> list[str]:
+    """What the run did not contain, of what properties that held are about: a typical defect that
+    shows there alone would not have been seen."""
+    places: dict[tuple[str, str], list[Judgement]] = {}
+    for one in run.verdicts:
+        for fault, at in one.under.items():
+            for seen in at.opportunities if at.verdict is Verdict.HOLDS else ():
+                if not (seen.count or seen.staged):
+                    places.setdefault((fault, seen.nearest), []).append(one)
+    return [
+        f"Not tried under {plain(fault, 40)} ({_names(judged)}): {plain(nearest, 300)}."
+        for (fault, nearest), judged in places.items()
+        if nearest
     ]
 
 

@@ -26,6 +26,7 @@ SMALL: dict[str, tuple[str, ...]] = {
     "output_lines": ("limit", "--columns", "80"),
     "packing": (),
     "recording": (),
+    "registers": ("--most", "1000"),
     "seed_stages": ("--seeds", "2", "single"),
     "shrinking": ("release-by-lock",),
     "simulator": ("1", "saturated"),

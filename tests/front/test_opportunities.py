@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import random
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -107,7 +108,7 @@ def test_a_planted_bug_is_seen_at_opportunities_of_its_row_and_nowhere_else(row:
 @pytest.mark.slow
 @pytest.mark.parametrize("row", [row for row in PLANS if row not in EARLY])
 def test_the_twin_of_a_row_is_found_at_its_opportunities(row: str) -> None:
-    """`python -m tests.power.twins` has the table: two rows of crashes are known to be weak."""
+    """`python -m tests.power.twins` has the table, and which rows are known to be weak."""
     counts = separated(row, range(300, 304))
     assert counts.met
     assert 2 * counts.found >= counts.met or row in WEAK
@@ -281,6 +282,26 @@ def test_changes_of_a_plan_add_up_with_the_longest_lease() -> None:
     assert "--lease 4s" in words and "--locks 1" in words
 
 
+def test_what_needs_several_locks_has_them_beside_what_contends_for_one() -> None:
+    plan = Plan(system="redis", lease_ns=SECOND, nemeses=(("kill", {}),), locks=1)
+    one, two = PlanChange(locks=1), PlanChange(locks=2, least_locks=2)
+    for changes in ([one, two], [two, one], [two]):
+        assert changed(plan, changes).locks == 2
+        assert changed(replace(plan, locks=3), changes).locks == 2
+    assert changed(replace(plan, locks=3), [one]).locks == 1
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_the_command_of_a_run_without_crossed_waits_has_some(seed: int) -> None:
+    """A cycle of waits takes two locks, and other properties ask for contention on one."""
+    words = f"--system reference --nemesis kill --workload many-locks --seed {seed}"
+    judged = simulated(*shlex.split(f"{words} --time 4s --locks 1"))
+    assert judged.exit_code == 3 and "--locks 2" in judged.remedy
+    again = simulated(*shlex.split(judged.remedy)[2:])
+    row = next(one for one in again.verdicts if one.property == "no-multi-lock-deadlock")
+    assert row.verdict == row.under["kill"].verdict == "HOLDS"
+
+
 def test_a_fault_that_has_to_last_longer_comes_less_often() -> None:
     plan = Plan(system="redis", lease_ns=SECOND, nemeses=(("pause", {}),))
     often = PlanChange(nemesis="pause", fault_leases=1.5, every_leases=2.5)
@@ -301,6 +322,44 @@ def test_faults_of_servers_and_of_owners_come_in_turn() -> None:
     assert dict(again.nemeses)["pause"]["target"] == "leader/holder"
     alone = changed(Plan(system="reference", nemeses=(("pause", {}),)), [owners])
     assert dict(alone.nemeses)["pause"]["target"] == "holder"
+
+
+def test_all_servers_that_rows_lack_are_struck_in_turn() -> None:
+    plan = Plan(system="reference", lease_ns=SECOND, nemeses=(("kill", {}),))
+    roles = ("majority|one", "leader|one", "minority|one")
+    asked = [PlanChange(nemesis="kill", target=role, least_leases=20) for role in roles]
+    made = changed(plan, asked)
+    assert dict(made.nemeses)["kill"]["target"] == "majority|one/leader|one/minority|one"
+    assert made.time_ns == 40 * SECOND
+    assert changed(plan, asked[:2]).time_ns == 30 * SECOND
+    own = replace(plan, nemeses=(("kill", {"target": "follower"}),))
+    assert dict(changed(own, [PlanChange(nemesis="kill", clients=5)]).nemeses)["kill"] == {
+        "target": "follower"
+    }
+
+
+@pytest.mark.parametrize("workload", ["lost-update", "duplicate-request"])
+def test_the_command_brings_each_row_that_a_run_of_brief_holds_lacked(workload: str) -> None:
+    """Kills of the majority and of the leader, each of which found no hold: two rows."""
+
+    def counts(judged: Judged) -> dict[str, int]:
+        row = next(one for one in judged.verdicts if one.property == "mutual-exclusion")
+        seen = row.under["kill"].needed()
+        return {one.row.split("/")[1]: one.count for one in seen if one.row.endswith("/crash")}
+
+    words = f"--system reference --nemesis kill --time 10s --workload {workload} --seed 500"
+    judged = simulated(*shlex.split(f"{words} --set lazy_pct=0"))
+    assert counts(judged) == {"forgotten-grant": 0, "new-leader-grants": 0}
+    again = counts(simulated(*shlex.split(judged.remedy)[2:]))
+    assert again.keys() == {"forgotten-grant", "new-leader-grants"}
+    assert min(again.values()) > 0
+
+
+@pytest.mark.parametrize("options", ["--clients 1", "--set think_ms=20000 --clients 2"])
+def test_the_command_has_clients_that_contend(options: str) -> None:
+    words = f"--system reference --nemesis backup-restore --time 10s --seed 502 {options}"
+    judged = simulated(*shlex.split(words))
+    assert "--clients 5" in judged.remedy and "think_ms=20000" not in judged.remedy
 
 
 def test_the_command_exercises_a_stopped_leader_and_what_only_a_stopped_owner_shows(

@@ -2,9 +2,11 @@
 
     python -m tests.power.honesty [SEEDS [ROW ...]]
 
-Per row of the table, in the simulator, on a correct service: plans that mostly lack what the
-row needs. Each run that is about it and has no opportunity must not say HOLDS under its kind of
-fault; its command, run as printed, should have one.
+In the simulator, on correct services: plans that mostly lack what rows need, such as runs of one
+client or of three seconds. A run is about each row that its verdicts name for its kind of fault,
+so that one run, and the one of its command, count for several rows. A run without an opportunity
+of a row that it staged must not say HOLDS; its command, run as printed, should have one. A run
+that did not stage a row, and so requires nothing of it, counts as aside.
 """
 
 from __future__ import annotations
@@ -12,12 +14,11 @@ from __future__ import annotations
 import gc
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from holdfast.api import plan_options
-from holdfast.checkers.opportunities.fault_classes import FaultClass
-from holdfast.checkers.opportunities.row import OpportunityRow
 from holdfast.checkers.opportunities.table import ROWS
 from holdfast.engine import seed_search
 from holdfast.harness.core.verdict import Verdict
@@ -25,59 +26,84 @@ from holdfast.harness.verdicts.judged import Judged, Opportunities
 from holdfast.planning import prepare
 from holdfast.planning.lazy_holders import with_lazy_holders
 
-KINDS = {
-    FaultClass.CRASH: "kill",
-    FaultClass.STOP: "pause:target=leader",
-    FaultClass.CUT: "partition",
-    FaultClass.CLOCK: "clock",
-    FaultClass.OPERATION: "backup-restore",
-    FaultClass.ANY: "kill",
-}
-PUNCTUAL = "--set lazy_pct=0"
-WORKLOADS = {
-    "bounded-bypass": f"--workload renewal {PUNCTUAL}",
-    "bounded-wait": f"--workload renewal {PUNCTUAL}",
-    "starvation-freedom": f"--workload renewal {PUNCTUAL}",
-    "applied-once": "--workload duplicate-request",
-    "exactly-once-job": "--workload singleton-job",
-    "grant-notice": "--workload queries",
-    "no-false-rejection": "--workload try-lock",
-    "no-lost-update": "--workload lost-update",
-    "no-multi-lock-deadlock": "--workload many-locks --locks 3",
-    "truthful-queries": "--workload queries",
-}
-"""Where the basic workload does not ask for a property."""
+LACKING = (
+    "--time 10s --set lazy_pct=0",
+    "--time 3s",
+    "--time 10s --clients 1",
+    "--time 10s --set think_ms=3000 --set lazy_pct=0",
+    "--time 5s --clients 2 --set think_ms=20000",
+)
+"""Options of plans that lack opportunities, for the seeds in turn."""
+PLANS = (
+    "--nemesis kill:target=majority",
+    "--nemesis kill:target=leader",
+    "--nemesis kill:target=minority",
+    "--nemesis power:target=majority",
+    "--nemesis pause:target=leader",
+    "--nemesis partition:target=leader",
+    "--nemesis partition",
+    "--nemesis clock:target=leader",
+    "--nemesis backup-restore",
+    "--nemesis pause:target=holder",
+    "--nemesis kill:target=leader --workload renewal",
+    "--nemesis pause:target=leader --workload renewal",
+    "--nemesis partition:target=leader --workload renewal",
+    "--nemesis kill --workload duplicate-request",
+    "--nemesis kill --workload singleton-job",
+    "--nemesis kill --workload queries",
+    "--nemesis kill --workload try-lock",
+    "--nemesis kill --workload lost-update",
+    "--nemesis kill --workload many-locks --locks 3",
+    "--system chubby --nemesis kill:target=holder",
+)
+"""Plans whose verdicts name all rows of the table among them."""
 WHOLE = ("clients", "locks", "nodes", "seed")
+
+
+class Counted(NamedTuple):
+    """One row in one run. staged, met: as its opportunities say; held: it HOLDS under the fault;
+    unknown, answered: it is so for lack of this row, and the command had an opportunity."""
+
+    row: str
+    staged: bool
+    met: bool
+    held: bool
+    unknown: bool
+    answered: bool
 
 
 @dataclass(slots=True)
 class Honest:
-    """One row. without: runs about it without an opportunity; held: of them, those that said
-    HOLDS; unnamed: without a command; met: commands that had an opportunity."""
+    """One row. without: runs that staged it without an opportunity; held: of them, those that said
+    HOLDS; unnamed: without a command; met: commands that had an opportunity; aside: runs that did
+    not stage it and hold without."""
 
-    seeds: int = 0
+    runs: int = 0
     without: int = 0
     held: int = 0
     unnamed: int = 0
     met: int = 0
+    aside: int = 0
 
     def __str__(self) -> str:
         return (
-            f"{self.seeds} seeds, {self.without} without: {self.held} HOLDS, {self.unnamed} without"
-            f" a command; {self.met} of {self.without - self.unnamed} commands had one"
+            f"{self.runs:4} runs {self.without:4} without: {self.held} HOLDS,"
+            f" {self.unnamed} without a command; {self.met} of {self.without - self.unnamed}"
+            f" commands had one; {self.aside} aside"
         )
 
 
 def simulated(words: Sequence[str]) -> Judged:
-    """The judged run of words of `holdfast run`, in the simulator."""
+    """The judged run of words of `holdfast run`, in the simulator. Of an option that is given twice
+    the later counts."""
     table: dict[str, object] = {"backend": "sim", "clients": 5, "locks": 1}
-    options = []
+    options = {}
     for name, value in zip(words[::2], words[1::2], strict=True):
         if name == "--set":
-            options.append(value)
+            options[value.partition("=")[0]] = value
         else:
             table[name[2:]] = int(value) if name[2:] in WHOLE else value
-    plan = with_lazy_holders(plan_options.from_options(table, options))
+    plan = with_lazy_holders(plan_options.from_options(table, list(options.values())))
     ran = seed_search.in_memory(prepare.manifest(prepare.prepared(plan), "honesty", ""))
     verdicts = ran.verdicts
     del ran
@@ -85,55 +111,72 @@ def simulated(words: Sequence[str]) -> Judged:
     return verdicts
 
 
-def seen(judged: Judged, row: OpportunityRow, kind: str) -> tuple[Verdict, Opportunities | None]:
-    """The verdict of its property under a kind of fault, and its opportunities there; None if the
-    run need not have any, for it is about other rows of the property."""
-    verdict = next(one for one in judged.verdicts if one.property == row.property)
-    under = verdict.under.get(kind)
-    if under is None:
-        return verdict.verdict, None
-    found = next((one for one in under.needed() if one.row == row.id), None)
-    return under.verdict, found
+def seen(judged: Judged, kind: str) -> dict[str, tuple[Opportunities, Verdict, bool]]:
+    """Row -> its opportunities under a kind of fault, the verdict of its property there, and
+    whether the run needs one."""
+    return {
+        one.row: (one, row.under[kind].verdict, one in row.under[kind].needed())
+        for row in judged.verdicts
+        if kind in row.under
+        for one in row.under[kind].opportunities
+    }
 
 
-def counted(row: OpportunityRow, seeds: Iterable[int]) -> Honest:
-    """The counts of one row."""
-    honest = Honest()
-    system = row.twin if row.twin == "single" else "reference"
-    nemesis = "power" if row.unsynced else KINDS[row.faults]
-    kind = nemesis.split(":")[0]
-    if row.change.target:
-        nemesis = f"{kind}:target={row.change.target}"
-    base = f"--system {system} --nemesis {nemesis} --time 10s"
-    words = shlex.split(f"{base} {WORKLOADS.get(row.property, PUNCTUAL)}")
-    for seed in seeds:
-        honest.seeds += 1
-        judged = simulated([*words, "--seed", str(seed)])
-        verdict, found = seen(judged, row, kind)
-        if found is None or found.count:
-            continue
-        honest.without += 1
-        honest.held += verdict is Verdict.HOLDS
-        if not judged.remedy:
-            honest.unnamed += 1
-            continue
-        _, found = seen(simulated(shlex.split(judged.remedy)[2:]), row, kind)
-        honest.met += found is not None and found.count > 0
+def counted(plan: str, seed: int, wanted: Iterable[str] = ()) -> Iterator[Counted]:
+    """What a seed of a plan counts for each row, or for some."""
+    words = ["--system", "reference", *shlex.split(f"{plan} {LACKING[seed % len(LACKING)]}")]
+    kind = words[words.index("--nemesis") + 1].split(":")[0]
+    judged = simulated([*words, "--seed", str(seed)])
+    rows = seen(judged, kind)
+    lacking = [row for row, (one, _, needed) in rows.items() if needed and not one.count]
+    again: Mapping[str, tuple[Opportunities, Verdict, bool]] = {}
+    if judged.remedy and set(lacking) & set(wanted or lacking):
+        again = seen(simulated(shlex.split(judged.remedy)[2:]), kind)
+    for row, (one, verdict, needed) in rows.items():
+        yield Counted(
+            row,
+            staged=needed,
+            met=one.count > 0,
+            held=verdict is Verdict.HOLDS,
+            unknown=bool(judged.remedy),
+            answered=row in again and again[row][0].count > 0,
+        )
+
+
+def add(honest: Honest, one: Counted) -> None:
+    """Counts a run of a row."""
+    honest.runs += 1
+    if one.met:
+        return
+    if not one.staged:
+        honest.aside += one.held
+        return
+    honest.without += 1
+    honest.held += one.held
+    honest.unnamed += not one.unknown
+    honest.met += one.answered
+
+
+def table(seeds: Iterable[int], plans: Sequence[str], rows: Sequence[str]) -> dict[str, Honest]:
+    """The counts of some rows over some plans."""
+    honest = {row: Honest() for row in rows}
+    for plan in plans:
+        for seed in seeds:
+            for one in counted(plan, seed, rows):
+                if one.row in honest:
+                    add(honest[one.row], one)
     return honest
 
 
 def main(words: Sequence[str]) -> int:
     """Prints a line per row; 1 if a run said HOLDS without an opportunity."""
     seeds = int(words[0]) if words else 100
-    rows = [row for row in ROWS if row.faults in KINDS and (not words[1:] or row.id in words[1:])]
+    rows = list(words[1:]) or [row.id for row in ROWS]
     seed_search.warm()
-    held = 0
-    for row in rows:
-        honest = counted(row, range(500, 500 + seeds))
-        held += honest.held
-        sys.stdout.write(f"{row.id:48} {honest}\n")
-        sys.stdout.flush()
-    return 1 if held else 0
+    found = table(range(500, 500 + seeds), PLANS, rows)
+    for row, honest in found.items():
+        sys.stdout.write(f"{row:48} {honest}\n")
+    return 1 if any(honest.held for honest in found.values()) else 0
 
 
 if __name__ == "__main__":

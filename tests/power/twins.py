@@ -29,11 +29,13 @@ PLANS: Mapping[str, str] = {
     "mutual-exclusion/forgotten-grant/crash": f"{KILLED} --lease 2s",
     "mutual-exclusion/new-leader-grants/crash": f"--nemesis kill:target=leader {LEASED}",
     "mutual-exclusion/too-few-votes/crash": (
-        "--nemesis kill:target=minority --time 20s --lease 2s --set lazy_pct=50"
+        "--nemesis kill:target=minority,for=150ms,every=1s --time 20s --lease 2s --set lazy_pct=50"
     ),
     "token-order/counter-restarts/crash": KILLED,
     "token-order/new-leader-counts/crash": f"--nemesis kill{LED}",
-    "token-order/too-few-votes/crash": "--nemesis kill:target=minority --time 20s",
+    "token-order/too-few-votes/crash": (
+        "--nemesis power:target=minority,for=150ms,every=1s --time 20s --lease 1s"
+    ),
     "mutual-exclusion/new-leader-grants/stop": f"--nemesis pause:target=leader {LEASED}",
     "mutual-exclusion/new-leader-grants/cut": f"--nemesis partition:target=leader {LEASED}",
     "token-order/new-leader-counts/cut": f"--nemesis partition{LED}",
@@ -48,12 +50,13 @@ PLANS: Mapping[str, str] = {
         "--nemesis power:target=all,for=200ms,every=3s --time 20s --lease 2s"
     ),
     "durable-grants/undone-grant/operations": (
-        "--nemesis backup-restore:for=2s,every=6s --time 40s --lease 4s --set lazy_pct=50"
+        "--nemesis backup-restore:for=2s,every=10s --time 80s --lease 4s --set lazy_pct=50"
+        " --locks 6"
     ),
     "durable-grants/undone-token/operations": "--nemesis backup-restore:for=1s,every=4s --time 20s",
     "mutual-exclusion/undone-grant/operations": (
-        "--nemesis backup-restore:for=2s,every=6s --time 40s --lease 4s --set lazy_pct=50"
-        " --clients 3 --set think_ms=2000"
+        "--nemesis backup-restore:for=2s,every=10s --time 80s --lease 4s --set lazy_pct=50"
+        " --locks 6"
     ),
     "token-order/undone-token/operations": "--nemesis backup-restore:for=1s,every=4s --time 20s",
     "ownership/foreign-release/any": STOPPED,
@@ -85,6 +88,7 @@ PLANS: Mapping[str, str] = {
     "grant-notice/late-word/any": f"{KILLED} --workload queries",
     "no-multi-lock-deadlock/undetected-cycle/any": f"{KILLED} --workload many-locks --locks 3",
     "mutual-exclusion/held-at-once/any": STOPPED,
+    "mutual-exclusion/over-admits/any": f"{STOPPED} --workload semaphore",
     "mutual-exclusion/opens-early/any": "--nemesis kill:target=holder --time 20s",
     "token-order/out-of-order/any": f"{STOPPED} --workload renewal --set wait_ms=300",
     "no-false-rejection/refuses-free/any": f"{KILLED} --workload try-lock",
@@ -107,11 +111,10 @@ ON_SERVERS = {
 """Rows whose twins are real servers or libraries."""
 WEAK = {
     "token-order/new-leader-counts/crash",
-    "token-order/too-few-votes/crash",
-    "mutual-exclusion/too-few-votes/crash",
     "mutual-exclusion/undone-grant/operations",
 }
-"""Rows that find their twins in fewer than half of the runs with an opportunity."""
+"""Rows that find their twins in fewer than half of the runs with an opportunity, or hardly in half.
+The first one has none: no planted bug loses what a leader alone had."""
 
 
 @dataclass(slots=True)
@@ -135,7 +138,7 @@ def words_of(row: str) -> list[str]:
     twin = next(one.twin for one in ROWS if one.id == row)
     system, _, mutant = twin.partition(":")
     planted = ["--set", f"mutant={mutant}"] if mutant else []
-    return ["--system", system, *planted, *shlex.split(PLANS[row])]
+    return ["--system", *shlex.split(system), *planted, *shlex.split(PLANS[row])]
 
 
 def separated(row: str, seeds: Iterable[int]) -> Separated:

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from holdfast.reports.run import coverage_table
+from holdfast.reports.run.story import not_tried
 from tests.reports import rendered as html
 from tests.reports import specimens
 from tests.reports.pieces import MANIFEST, PLAN
@@ -47,6 +48,17 @@ def test_a_property_that_held_shows_the_fewest_opportunities_that_it_needed() ->
     assert [row.share for row in tried] == sorted((row.share for row in tried), reverse=True)
     text = re.sub(r"<[^>]+>|\s+", " ", html.render(run(), MANIFEST, PLAN))
     assert "under kill: a kill" in re.sub(" +", " ", text)
+
+
+def test_what_a_run_did_not_contain_is_named_beside_what_held() -> None:
+    """A row that requires nothing of the run: that its property held says nothing about it."""
+    made = run()
+    made["verdicts"][0]["under"]["pause"]["opportunities"][1]["nearest"] = "no pause of a leader"
+    missed = "Not tried under pause (mutual exclusion): no pause of a leader."
+    assert not_tried(html.read(made)) == [missed]
+    assert missed in html.render(made, MANIFEST, PLAN)
+    made["verdicts"][0]["under"]["pause"]["verdict"] = "UNKNOWN"
+    assert not_tried(html.read(made)) == []
 
 
 def test_a_question_is_a_property_under_a_planned_kind_of_fault() -> None:

@@ -125,3 +125,11 @@ def test_the_probe_acquires_every_lock_once_after_all_clients(workload: str) -> 
     assert probes["t_inv"].min() > others["t_inv"].max()
     releases = rows[(rows["f"] == Op.RELEASE) & (rows["process"] == probes["process"][0])]
     assert releases["attempt"].tolist() == probes["attempt"].tolist()
+
+
+def test_a_share_of_owners_exits_in_place_of_the_release() -> None:
+    plain, dying = history("critical-section"), history("critical-section", dies_pct="50")
+    assert not (plain.rows["f"] == Op.CLOSED).any()
+    died = int((dying.rows["f"] == Op.CLOSED).sum())
+    released = int((dying.rows["f"] == Op.RELEASE).sum())
+    assert died and 0.2 < died / (died + released) < 0.8

@@ -30,7 +30,7 @@ async def client(ctx: Context) -> None:
     """Writes are spaced; unless `look` is set, the lease is not checked between them, which is the
     hazard."""
     shape = Shape.of(ctx.options)
-    async for grant in turns(ctx, shape):
+    async for grant in turns(ctx, shape, silent=True):
         asked_ns, lazy = ctx.now_ns(), shape.lazy(ctx.rng)
         renewed = shape.one_lease or await ctx.renew(grant)
         for _ in range(shape.writes):

@@ -17,7 +17,7 @@ from dataclasses import replace
 from holdfast.harness.client.context import Context
 from holdfast.harness.core.operations import Grant, Terms
 from holdfast.workloads.shape import Shape
-from holdfast.workloads.turns import FAIRNESS, LIVENESS
+from holdfast.workloads.turns import FAIRNESS, LIVENESS, end, silence
 
 ASKS = ("truthful-queries", "grant-notice", "mutual-exclusion", "token-order", *LIVENESS, *FAIRNESS)
 
@@ -35,12 +35,13 @@ async def client(ctx: Context) -> None:
         grant = await _wait(ctx, shape, lock, terms)
         if grant is not None:
             newest[lock] = grant.token
+            await silence(ctx, shape, grant)
             for _ in range(shape.writes):
                 await ctx.sleep(shape.gap_ns)
                 await ctx.renew(grant)
                 await ctx.holder(lock)
             await ctx.length(lock)
-            await ctx.release(grant)
+            await end(ctx, shape, grant)
         seen = await ctx.holder(lock)
         if seen is not None and seen >= 0:
             newest[lock] = seen

@@ -30,7 +30,7 @@ async def client(ctx: Context) -> None:
     """Writes during the whole hold; stops when it is notified of a loss."""
     shape = Shape.of(ctx.options)
     ttls_ns = (2 * ctx.lease_ns, ctx.lease_ns // 2) if shape.extend else ()
-    async for grant in turns(ctx, shape):
+    async for grant in turns(ctx, shape, silent=True):
         over = ctx.now_ns() + shape.held_ns(ctx.rng, ctx.lease_ns)
         every_ns = shape.renewals_ns(ctx.rng, ctx.lease_ns)
         if shape.lazy(ctx.rng):

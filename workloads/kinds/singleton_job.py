@@ -16,7 +16,7 @@ from holdfast.harness.client.context import Context
 from holdfast.harness.core.job_keys import job_key, mark_key
 from holdfast.harness.core.operations import ONCE, Grant
 from holdfast.workloads.shape import Shape
-from holdfast.workloads.turns import EXCLUSION, LIVENESS
+from holdfast.workloads.turns import EXCLUSION, LIVENESS, end, silence
 
 ASKS = ("exactly-once-job", *EXCLUSION, *LIVENESS)
 WITH_THE_EFFECT, AFTER_IT, BEFORE_IT = 0, 1, 2
@@ -31,12 +31,13 @@ async def client(ctx: Context) -> None:
         lock = ctx.rng.choice(ctx.locks)
         grant = await ctx.acquire(lock, wait_ns=shape.wait_ns)
         if grant is not None:
+            await silence(ctx, shape, grant)
             await ctx.renew(grant)
             number = await _first_open(ctx, shape, grant, first.get(lock, 0))
             if number >= 0:
                 first[lock] = number
                 await _do(ctx, shape, grant, number)
-            await ctx.release(grant)
+            await end(ctx, shape, grant)
         await ctx.sleep(ctx.rng.randrange(1, 2 * shape.think_ns))
 
 

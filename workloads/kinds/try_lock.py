@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from holdfast.harness.client.context import Context
 from holdfast.workloads.shape import Shape
-from holdfast.workloads.turns import EXCLUSION, LIVENESS
+from holdfast.workloads.turns import EXCLUSION, LIVENESS, end, silence
 
 ASKS = (*EXCLUSION, *LIVENESS, "no-false-rejection")
 
@@ -20,8 +20,9 @@ async def client(ctx: Context) -> None:
     while ctx.running:
         grant = await ctx.try_acquire(ctx.rng.choice(ctx.locks))
         if grant is not None:
+            await silence(ctx, shape, grant)
             for _ in range(shape.writes):
                 await ctx.sleep(shape.gap_ns)
                 await ctx.write(grant)
-            await ctx.release(grant)
+            await end(ctx, shape, grant)
         await ctx.sleep(ctx.rng.randrange(1, 4 * shape.think_ns))

@@ -18,6 +18,7 @@ from holdfast.checkers.opportunities.places.passed_on import answered_at
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import NO_TOKEN, Mode, Op
 
+LOW_16 = (1 << 16) - 1
 Pair = tuple[Indices, Indices]
 """Entries of the table: of a hold, or an earlier grant, and of another client's request."""
 
@@ -38,6 +39,46 @@ def asked_inside(case: Case) -> Places:
         apart = (both[0] == Mode.EXCLUSIVE) | (both[1] == Mode.EXCLUSIVE)
         pairs.append((hold[apart], asked[apart]))
     return _places(case, pairs, "hold", "asked", answered)
+
+
+def asked_when_full(case: Case) -> Places:
+    """Requests for permits of a semaphore, in flight when more were taken than left as many as were
+    requested, and answered: a service that counts wrongly grants these at once."""
+    attempts, answered, pairs = table(case), answered_at(case), list[Pair]()
+    for key in np.unique(attempts.key[attempts.mode == Mode.PERMITS]).tolist():
+        mine = np.flatnonzero((attempts.key == key) & (attempts.mode == Mode.PERMITS))
+        terms = case.history.rows["op"][attempts.row[mine]]
+        taken, limits = terms >> 24, np.unique(terms >> 8 & LOW_16)
+        asked = (answered[mine] >= 0) & (attempts.op[mine] != Op.PROBE)
+        for wanted in np.unique(taken[asked]).tolist() if len(limits) == 1 else ():
+            same = mine[asked & (taken == wanted)]
+            pairs.append(_when_taken(case, mine, taken, int(limits[0]) - wanted, same))
+    return _places(case, pairs, "hold", "asked", answered)
+
+
+def _when_taken(case: Case, every: Indices, taken: Ints, most: int, asked: Indices) -> Pair:
+    """The requests in flight when more than `most` permits were taken, each with one of the holds
+    at that time: the one that lasts longest."""
+    attempts, answered = table(case), answered_at(case)
+    since, far = attempts.known[every] + slack(case), reaches(case)[every] - slack(case)
+    held = (attempts.known[every] < INF) & (far > since)
+    every, since, far, taken = every[held], since[held], far[held], taken[held]
+    t_ns, change = np.concatenate((since, far)), np.concatenate((taken, -taken))
+    order = np.argsort(t_ns, kind="stable")
+    t_ns, level = t_ns[order], np.cumsum(change[order])
+    over = np.flatnonzero((level > max(0, most)) & (t_ns < np.append(t_ns[1:], INF)))
+    if not len(over):
+        return every[:0], asked[:0]
+    begun, ended = t_ns[over], np.append(t_ns[1:], INF)[over]
+    first = np.searchsorted(ended, attempts.inv[asked], "right")
+    met = first < len(over)
+    met[met] = begun[first[met]] < answered[asked[met]]
+    asked, at_ns = asked[met], np.maximum(begun[first[met]], attempts.inv[asked[met]])
+    order = np.argsort(since, kind="stable")
+    last = np.maximum.accumulate(far[order])
+    which = np.maximum.accumulate(np.where(far[order] == last, np.arange(len(last)), 0))
+    place = which[np.searchsorted(since[order], at_ns, "right") - 1]
+    return every[order][place], asked
 
 
 def numbered_after(case: Case) -> Places:

@@ -9,16 +9,20 @@ import numpy as np
 import pytest
 
 from holdfast.checkers.holds.attempt_table import table
+from holdfast.checkers.holds.leases import INF
+from holdfast.checkers.holds.overlaps import reaches, slack
 from holdfast.checkers.opportunities.places.answered_queries import answers
 from holdfast.checkers.opportunities.places.crossed_waits import crossed_waits
 from holdfast.checkers.opportunities.places.granted_beside import (
     asked_in_delay,
     asked_inside,
+    asked_when_full,
     numbered_after,
 )
 from holdfast.checkers.opportunities.places.met_spans import met_by
 from holdfast.checkers.opportunities.places.near_faults import Places
 from holdfast.checkers.opportunities.places.passed_on import (
+    answered_at,
     free_tries,
     tried_after,
     tried_after_silent,
@@ -40,9 +44,11 @@ from holdfast.checkers.properties import (
 )
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.operations import Op
 from holdfast.harness.core.verdict import Verdict
 from tests.checkers.faults import window
 from tests.checkers.shorthand import case
+from tests.workloads.runs import ran
 
 HELD = "0a?@0 0a+7@1 "
 """A lease of 10 s to client 0."""
@@ -175,3 +181,24 @@ def test_a_finding_lies_at_an_opportunity(check: Any, text: str, row: str) -> No
     verdict = check(made)
     assert verdict.verdict is Verdict.VIOLATED
     assert verdict.under["pause"].seen[row].count > 0
+
+
+@pytest.mark.parametrize("permits", ["1", "2", "3"])
+def test_a_semaphore_is_full_for_a_request_as_a_plain_loop_counts(permits: str) -> None:
+    run = ran("semaphore", permits=permits, gap_ms="40").case
+    attempts, far = table(run), reaches(run) - slack(run)
+    since, answered = attempts.known + slack(run), answered_at(run)
+    taken = run.history.rows["op"][attempts.row] >> 24
+    held = [e for e in range(len(attempts)) if attempts.known[e] < INF and far[e] > since[e]]
+    full = set[int]()
+    for a in np.flatnonzero((attempts.op != Op.PROBE) & (answered >= 0)).tolist():
+        mine = [e for e in held if attempts.key[e] == attempts.key[a]]
+        for t_ns in (attempts.inv[a], *(since[e] for e in mine)):
+            there = sum(int(taken[e]) for e in mine if since[e] <= t_ns < far[e])
+            within = attempts.inv[a] <= t_ns < answered[a]
+            if within and there and there + taken[a] > int(permits):
+                full.add(int(attempts.row[a]))
+    found = asked_when_full(run)
+    assert set(found.roles["asked"].tolist()) == full and len(full) > 20
+    holds, asked = (attempts.of_rows(found.roles[name]) for name in ("hold", "asked"))
+    assert (far[holds] > attempts.inv[asked]).all() and (since[holds] < answered[asked]).all()

@@ -78,6 +78,12 @@ CASES: dict[str, dict[str, Any]] = {
         "locks": 3,
         "time": "12s",
     },
+    "permits": {
+        "workload": "semaphore",
+        "nemesis": "pause",
+        "options": ["mutant=one-permit-more"],
+        "time": "8s",
+    },
     "delays": {"system": "chubby", "nemesis": "kill:target=holder", "time": "8s"},
 }
 FIELDS = {
