@@ -16,10 +16,12 @@ FAIRNESS = ("starvation-freedom", "bounded-bypass", "bounded-wait")
 
 async def turns(ctx: Context, shape: Shape, terms: Terms = PLAIN) -> AsyncIterator[Grant]:
     """Grants of random locks until the run ends. Each is released after its turn, and after each
-    acquire the client pauses."""
+    acquire the client pauses, and before the first one where all begin together."""
+    if shape.together_ns:
+        await ctx.sleep(shape.rest_ns(ctx.rng, ctx.now_ns(), 2))
     while ctx.running:
         grant = await ctx.acquire(ctx.rng.choice(ctx.locks), wait_ns=shape.wait_ns, terms=terms)
         if grant is not None:
             yield grant
             await ctx.release(grant)
-        await ctx.sleep(ctx.rng.randrange(1, 2 * shape.think_ns))
+        await ctx.sleep(shape.rest_ns(ctx.rng, ctx.now_ns(), 2 * shape.think_ns))

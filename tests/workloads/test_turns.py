@@ -125,3 +125,14 @@ def test_the_probe_acquires_every_lock_once_after_all_clients(workload: str) -> 
     assert probes["t_inv"].min() > others["t_inv"].max()
     releases = rows[(rows["f"] == Op.RELEASE) & (rows["process"] == probes["process"][0])]
     assert releases["attempt"].tolist() == probes["attempt"].tolist()
+
+
+@pytest.mark.parametrize("workload", ["critical-section", "try-lock", "renewal"])
+def test_clients_that_ask_together_ask_at_the_same_instants(workload: str) -> None:
+    rows = calls(workload, Op.ACQUIRE, Op.TRY, together_ms="500", wait_ms="100")
+    # A node's clock may be 1 % slow: they drift apart, and the first seconds show it.
+    early = rows[rows["t_inv"] < rows["t_inv"].min() + 700 * MILLISECOND]
+    begun = early["t_inv"].min()
+    for later in (False, True):
+        instant = [t for t in early["t_inv"].tolist() if (t - begun > 250 * MILLISECOND) == later]
+        assert len(instant) >= 2 and max(instant) - min(instant) < 20 * MILLISECOND
