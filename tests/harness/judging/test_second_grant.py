@@ -12,6 +12,7 @@ from holdfast.checkers.properties import mutual_exclusion
 from holdfast.harness.core.case import Case, Election, Window
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.fault_traits import Traits
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.operations import Mode, Op, Terms
 from holdfast.harness.judging import second_grant
 from holdfast.harness.judging.second_grant import happened
@@ -99,7 +100,7 @@ def test_the_event_between_two_grants(name: str) -> None:
 
 
 def stopped_amid_a_call(node: str, to_s: float, did: str = "stopped") -> Window:
-    caught = {node: [{"call": "unlink", "target": "/l", "t_ns": 1}]}
+    caught: Json = {node: [{"call": "unlink", "target": "/l", "t_ns": 1}]}
     return replace(fault("c9", 1, to_s), evidence={"did": did, "caught": caught})
 
 
