@@ -15,6 +15,7 @@ from holdfast.checkers.opportunities.places.answered_queries import answers
 from holdfast.checkers.opportunities.places.granted_beside import (
     asked_in_delay,
     asked_inside,
+    excludes,
     numbered_after,
 )
 from holdfast.checkers.opportunities.places.near_faults import Where, near_faults
@@ -41,6 +42,8 @@ ANSWER_ROWS: Sequence[OpportunityRow] = (
             near_faults,
             where=Where(asked_inside, "no client asked during another's hold"),
         ),
+        # Two holds of a semaphore conflict only beside others: it needs too few permits left.
+        applies=excludes,
         change=_CONTENDED,
         beside=True,
     ),

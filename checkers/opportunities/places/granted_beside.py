@@ -22,6 +22,13 @@ Pair = tuple[Indices, Indices]
 """Entries of the table: of a hold, or an earlier grant, and of another client's request."""
 
 
+def excludes(case: Case) -> bool:
+    """Whether a client asked for a lock that one owner alone may hold."""
+    attempts = table(case)
+    asked = attempts.op != Op.PROBE
+    return bool(np.any(attempts.mode[asked] == Mode.EXCLUSIVE))
+
+
 def asked_inside(case: Case) -> Places:
     """Acquires in flight during a hold of another client that can be judged, and answered then or
     later: a service that grants a held lock grants these at once."""
