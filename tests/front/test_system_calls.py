@@ -134,6 +134,8 @@ def test_an_owner_is_stopped_between_the_two_requests_of_its_release() -> None:
         system="mylock.py:GetThenDelete@redis",
         nemesis="syscall:target=clients,who=first,call=send:all,of=release,first=1/2,"
         "every=4s,for=2s",
+        # Holds that are long enough for its late delete to meet one.
+        options={"gap_ms": "150"},
         lease="1s",
         time="8s",
         clients=3,
