@@ -35,8 +35,13 @@ def holder(view: View, rng: random.Random) -> list[str]:
 
 def waiter(view: View, rng: random.Random) -> list[str]:
     """A client that holds nothing."""
+    return [rng.choice(every_waiter(view, rng))]
+
+
+def every_waiter(view: View, rng: random.Random) -> list[str]:
+    """All clients that hold nothing."""
     names = [name for name in _up(clients(view), view) if name not in view.holders]
-    return [rng.choice(_some("waiter", names))]
+    return _some("waiters", names)
 
 
 def one(view: View, rng: random.Random) -> list[str]:
@@ -85,6 +90,7 @@ ROLES: dict[str, Callable[[View, random.Random], list[str]]] = {
     "follower": follower,
     "holder": holder,
     "waiter": waiter,
+    "waiters": every_waiter,
     "one": one,
     "majority": majority,
     "minority": minority,

@@ -12,6 +12,7 @@ OPTIONS = {
     "writes": (4, "writes per hold"),
     "gap_ms": (8, "pause before each write, or each further call of a hold"),
     "think_ms": (4, "mean pause after a release"),
+    "together_ms": (0, "n: clients of one host ask at once, at multiples of n ms of its clock"),
     "wait_ms": (5000, "longest wait of an acquire"),
     "hold_leases": (3, "length of a long hold, in leases"),
     "brief_pct": (0, "share of long holds, in %, that last 10 % of a lease"),
@@ -49,6 +50,7 @@ class Shape:
     writes: int
     gap_ns: int
     think_ns: int
+    together_ns: int
     wait_ns: int
     hold_leases: int
     brief_pct: int
@@ -78,6 +80,7 @@ class Shape:
             gap_ns=value["gap_ms"] * MILLISECOND,
             # A pause is sampled from 1 ns to twice the mean, or to the mean: not an empty range.
             think_ns=max(2, value["think_ms"] * MILLISECOND),
+            together_ns=value["together_ms"] * MILLISECOND,
             wait_ns=value["wait_ms"] * MILLISECOND,
             hold_leases=value["hold_leases"],
             brief_pct=value["brief_pct"],
@@ -98,6 +101,12 @@ class Shape:
             late_entry=bool(value["late_entry"]),
             rate=value["rate"],
         )
+
+    def rest_ns(self, rng: random.Random, now_ns: int, most_ns: int) -> int:
+        """How long a client pauses before its next acquire."""
+        if self.together_ns:
+            return self.together_ns - now_ns % self.together_ns
+        return rng.randrange(1, most_ns)
 
     def held_ns(self, rng: random.Random, lease_ns: int) -> int:
         """Length of the next long hold."""

@@ -34,8 +34,11 @@ async def turns(
     ctx: Context, shape: Shape, terms: Terms = PLAIN, *, silent: bool = False
 ) -> AsyncIterator[Grant]:
     """Grants of random locks until the run ends. Each is ended after its turn, and after each
-    acquire the client pauses. silent: what is done in a turn includes the silence of lazy owners.
+    acquire the client pauses, and before the first one where all begin together. silent: what is
+    done in a turn includes the silence of lazy owners.
     """
+    if shape.together_ns:
+        await ctx.sleep(shape.rest_ns(ctx.rng, ctx.now_ns(), 2))
     while ctx.running:
         grant = await ctx.acquire(ctx.rng.choice(ctx.locks), wait_ns=shape.wait_ns, terms=terms)
         if grant is not None:
@@ -43,4 +46,4 @@ async def turns(
                 await silence(ctx, shape, grant)
             yield grant
             await end(ctx, shape, grant)
-        await ctx.sleep(ctx.rng.randrange(1, 2 * shape.think_ns))
+        await ctx.sleep(shape.rest_ns(ctx.rng, ctx.now_ns(), 2 * shape.think_ns))

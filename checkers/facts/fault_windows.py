@@ -15,7 +15,7 @@ from holdfast.harness.core.operations import Op
 
 Times = npt.NDArray[np.int64]
 
-AIMED_AT_CLIENTS = frozenset({"holder", "waiter", "client", "clients", "resource"})
+AIMED_AT_CLIENTS = frozenset({"holder", "waiter", "waiters", "client", "clients", "resource"})
 """Targets that are not servers."""
 SPARES_A_QUORUM = AIMED_AT_CLIENTS | {"minority"}
 """Targets that do not affect a majority of the servers, whatever their number."""

@@ -29,7 +29,7 @@ from holdfast.checkers.opportunities.places.served_again import (
 )
 from holdfast.checkers.opportunities.row import ALL, BUSY, CLIENTS, OpportunityRow
 from holdfast.harness.core.case import Case
-from holdfast.harness.core.operations import Mode
+from holdfast.harness.core.operations import Mode, Op
 from holdfast.harness.core.verdict import PlanChange
 
 _row = partial(OpportunityRow, faults=FaultClass.ANY, bounds=ALL)
@@ -42,8 +42,10 @@ def _has_permits(case: Case) -> bool:
 
 
 def _has_locks(case: Case) -> bool:
-    """Whether anything else is requested, or nothing."""
-    return not (_has_permits(case) and (table(case).mode == Mode.PERMITS).all())
+    """Whether clients request anything else, or nothing; the probe asks for the lock as a whole."""
+    attempts = table(case)
+    asked = attempts.mode[attempts.op != Op.PROBE]
+    return not (_has_permits(case) and (asked == Mode.PERMITS).all())
 
 
 ANSWER_ROWS: Sequence[OpportunityRow] = (
@@ -59,6 +61,7 @@ ANSWER_ROWS: Sequence[OpportunityRow] = (
         ),
         change=_CONTENDED,
         beside=True,
+        # Two holds of a semaphore conflict only beside others: it needs too few permits left.
         applies=_has_locks,
     ),
     _row(

@@ -30,6 +30,7 @@ from holdfast.harness.core.seeds import stream
 from holdfast.harness.core.waiting import cancel_until_done, until
 from holdfast.harness.recording import segments, starvation
 from holdfast.harness.recording.clock_sync import KernelStamps, kernel_stamps
+from holdfast.harness.recording.marking import MarkingRecorder
 from holdfast.harness.recording.phase import END, PREPARE, STOP, Phase
 from holdfast.harness.recording.recorder import Rows, Stamps
 
@@ -66,7 +67,8 @@ def _recorded(config: Config) -> int:
     # At the end: no package of the user's environment hides one of the standard library.
     sys.path.extend(config.get("site", ()))
     phase = Phase(Path(config["phase"]), writable=False)
-    recorder = segments.Recorder(
+    made = MarkingRecorder if config.get("marked") else segments.Recorder
+    recorder = made(
         Path(config["history"]),
         config["writer"],
         {

@@ -71,6 +71,7 @@ class Traits:
     on_packets        acts on packets between nodes: needs a network per node
     on_connections    acts on the connections of one client: needs a network per client
     in_client         the client's own process carries it out
+    counts_calls      may wait for a request within a call of a client, which marks its calls then
     needs_disk        acts on a disk of its own that each server has (option `disk_mib`)
     loses_unsynced    its nodes lose what was not synced, at the times `cut_ns` of its evidence
     hangs_disk        no write of its nodes becomes durable from `frozen_ns` of its evidence on
@@ -96,6 +97,7 @@ class Traits:
     on_packets: bool = False
     on_connections: bool = False
     in_client: bool = False
+    counts_calls: bool = False
     needs_disk: bool = False
     loses_unsynced: bool = False
     hangs_disk: bool = False
@@ -157,7 +159,7 @@ def of_manifest(manifest: Mapping[str, Any]) -> Mapping[str, Traits]:
 
 PATTERNS = ("partition", "pause", "kill", "clock")
 """The hatchings of reports (`reports/templates/patterns.svg`)."""
-PLANNING = ("lies_if", "on_packets", "swarm")
+PLANNING = ("lies_if", "on_packets", "counts_calls", "swarm")
 """The traits that are not needed after a run was planned."""
 RECORDED = tuple(one.name for one in fields(Traits) if one.name not in PLANNING)
 """The traits that a manifest records."""

@@ -103,6 +103,7 @@ class Assembly:
             agent=agent if hosting else OrderingAgent(agent, self.place.run_dir / "workers"),
             tapped=any(one.on_connections for one in traits) and not hosting,
             ordered=any(one.in_client for one in traits) and not hosting,
+            marked=any(one.counts_calls for one in traits),
             entries=entries,
             options=manifest.options,
             site=manifest.site,

@@ -129,6 +129,7 @@ class Cluster:
     site: Sequence[str] = ()
     tapped: bool = False
     ordered: bool = False
+    marked: bool = False
     nodes: Sequence[Node] = ()
     running: dict[str, Running] = field(default_factory=dict)
     upgraded: dict[str, Mapping[str, str]] = field(default_factory=dict)
@@ -448,6 +449,7 @@ class Cluster:
                 (other.name, other.address) for other in seen if other.role in ("client", "probe")
             ],
             "orders": orders if self.ordered and not probe else "",
+            "marked": self.marked and not probe,
             "again": generation > 0,
             "client": self.system.client,
             "workload": self.entries.probe if probe else self.entries.workload,

@@ -19,6 +19,7 @@ from holdfast.harness.core.operations import Mode, Op, Status
 from holdfast.harness.verdicts.cause_steps import span
 from holdfast.harness.verdicts.causes import LATE, MECHANISMS, OVERLAP
 from holdfast.harness.verdicts.judged import Event, Shown, Step
+from holdfast.harness.verdicts.met_calls import STOPPED, met
 
 FORGOTTEN_KINDS = (*MECHANISMS["forgotten"], *MECHANISMS["token"])
 OUTDATED = (*MECHANISMS[LATE], *MECHANISMS["notice"])
@@ -363,6 +364,16 @@ def _notified(grants: SecondGrant) -> Row | None:
     return next(notices, None)
 
 
+def resumed(grants: SecondGrant) -> Step | None:
+    """Another than the first owner stood before or after a system call, and went on just then."""
+    for one in reversed(grants.case.windows):
+        stopped = set(met(one.evidence)) if one.evidence.get("did") == STOPPED else set()
+        near = abs(one.to_ns - grants.until_ns) <= grants.near_ns and one.to_ns > grants.granted_ns
+        if one.effective and near and stopped - {grants.older.node} - grants.servers:
+            return _of_fault("resumed", one)
+    return None
+
+
 def without_token(grants: SecondGrant) -> Step | None:
     """One of the two grants carries no token, although the other one does."""
     older, newer = grants.older, grants.newer
@@ -485,6 +496,7 @@ def at_once(grants: SecondGrant) -> Step:
 Found = Callable[[SecondGrant], Step | None]
 ENDED: tuple[Found, ...] = (
     forced,
+    resumed,
     released,
     without_token,
     same_token,

@@ -45,6 +45,11 @@ EVENTS: dict[str, Advice] = {
         "grant a request only by a new hold with a new token, never because of its client's name or"
         " of its place in the queue.",
     ),
+    "resumed": Advice(
+        f"{FENCE}; another process may have looked at the lock long before it acts on it.",
+        "look whose lock it is and change it in one step, or hold a kernel lock on another file"
+        " between the two.",
+    ),
     "gave-up": Advice(
         f"wait without giving up where the lock allows it; until it is fixed, {FENCE}.",
         "when a waiter leaves the queue, let the next one look again who holds the lock.",

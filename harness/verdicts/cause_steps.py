@@ -9,6 +9,7 @@ from typing import NamedTuple
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.fault_traits import OPERATIONS, UNKNOWN, Traits
 from holdfast.harness.verdicts.judged import Event, Judged, ObservedFault, Shown, Step
+from holdfast.harness.verdicts.met_calls import first_met_ns, happened
 
 FAULTS = 3
 """Faults of one cause that are named; of more, their kinds and number."""
@@ -102,6 +103,8 @@ def _fault_step(
     # A later renewal cannot have been sent while its client was stopped.
     owner = next((one for one in granted if [one.node] == list(fault.nodes)), None)
     leases = _leases(names.run, fault, owner)
+    if clauses := happened(fault.evidence):
+        return _met_step(names, fault, " and ".join(clauses), leases)
     if traits.stops or traits.stops_amid_send:
         text = f"{nodes} {_was(fault)} stopped ({fault.do}){lasted}{leases}"
     elif traits.shifts_clocks:
@@ -118,6 +121,14 @@ def _fault_step(
     else:
         text = f"{fault.do} of {nodes}{lasted}"
     return Step(text=text, t_ns=began_ns, fault=fault.id)
+
+
+def _met_step(names: _Names, fault: ObservedFault, clauses: str, leases: str) -> Step:
+    """A fault at a call: it begins when the call is met, and a stop alone lasts until the heal."""
+    met_ns = first_met_ns(fault.evidence) or _began_ns(fault)
+    lasted = f" for {span(fault.to_ns - met_ns)}{leases}" if "was stopped" in clauses else ""
+    text = f"{clauses} ({fault.do}) at {names.at(met_ns)}{lasted}"
+    return Step(text=text, t_ns=met_ns, fault=fault.id)
 
 
 def _was(fault: ObservedFault) -> str:

@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 
 from holdfast.harness.core.json_value import Json
+from holdfast.harness.verdicts.met_calls import met
 
 NS = 1_000_000_000
 MINUS, NONE = "\N{MINUS SIGN}", "\N{EN DASH}"
@@ -116,6 +117,7 @@ LABELS = {
     "links": "",
     "offset_ns": "offset",
     "after_ns": "after the heal",
+    "caught": "met at",
 }
 """Labels of the fault agent's measurements, if different from their names."""
 
@@ -128,8 +130,9 @@ def evidence(measured: Mapping[str, Json]) -> str:
     `effective` is omitted, because it has its own column, and so are times of the run's clock, such
     as `cut_ns`; after PARTS nodes the rest is counted.
     """
+    calls = met(measured)
     facts = [
-        _fact(str(key), value)
+        _fact(str(key), calls if key == "caught" and calls else value)
         for key, value in measured.items()
         if key != "effective" and not (key.endswith("_ns") and isinstance(value, list))
     ]

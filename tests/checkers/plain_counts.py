@@ -518,7 +518,8 @@ class Counts:
         struck = len({f"n{n}" for n in range(1, servers + 1)} & {*window.nodes})
         roles = set(window.target.replace("|", "+").split("+"))
         single = roles & {"leader", "follower", "one"}
-        if roles <= {"holder", "waiter", "client", "clients", "resource", "minority"} | single:
+        on_clients = {"holder", "waiter", "waiters", "client", "clients", "resource"}
+        if roles <= on_clients | {"minority"} | single:
             quorum = not single or servers >= 3 if len(single) < 2 else 2 * struck < servers
         else:
             quorum = 2 * struck < servers

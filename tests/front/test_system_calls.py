@@ -97,3 +97,55 @@ def test_a_released_etcd_is_held_where_its_leases_expire() -> None:
     (leader,) = fault.nodes
     assert fault.evidence["held"] == {leader: True}
     assert fault.evidence["caught"][leader]["function"].endswith(f"/{function}")
+
+
+OWN_RELEASE = '''
+import socket
+
+
+class GetThenDelete:
+    """A release in two requests: whose is it, and delete it."""
+
+    def __init__(self, servers, options):
+        self.plug = socket.create_connection((servers[0][1], 6379), timeout=5)
+        self.plug.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.lines = self.plug.makefile("rb")
+
+    def ask(self, *words):
+        parts = [f"${len(str(word))}\\r\\n{word}\\r\\n" for word in words]
+        self.plug.sendall(f"*{len(words)}\\r\\n{''.join(parts)}".encode())
+        said = self.lines.readline().decode().strip()
+        return self.lines.readline().decode().strip() if said[0] == "$" and said != "$-1" else said
+
+    def acquire(self, lock, owner, lease_s):
+        return self.ask("SET", lock, owner, "NX", "PX", int(lease_s * 1000)) == "+OK"
+
+    def release(self, lock, owner):
+        return self.ask("GET", lock) == str(owner) and self.ask("DEL", lock) == ":1"
+'''
+
+
+@pytest.mark.real_server
+@pytest.mark.usefixtures("here")
+def test_an_owner_is_stopped_between_the_two_requests_of_its_release() -> None:
+    needs.binary("redis-server")
+    Path("mylock.py").write_text(OWN_RELEASE)
+    run = hf.run(
+        system="mylock.py:GetThenDelete@redis",
+        nemesis="syscall:target=clients,who=first,call=send:all,of=release,first=1/2,"
+        "every=4s,for=2s",
+        # Holds that are long enough for its late delete to meet one.
+        options={"gap_ms": "150"},
+        lease="1s",
+        time="8s",
+        clients=3,
+        seed=1,
+    )
+    first, second = run.faults().itertuples()
+    for number, fault in ((1, first), (2, second)):
+        ((node, (met,)),) = fault.evidence["caught"].items()
+        assert (met["of"], met["number"]) == ("release", number)
+        assert fault.evidence["states"][node] == "T"
+    assert run.verdicts["mutual-exclusion"] == hf.Verdict.VIOLATED
+    (cause, *_) = run.judgement["causes"]
+    assert ", number 2 of its release (syscall)" in cause["sentence"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import tomllib
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -338,6 +339,40 @@ def test_what_a_fault_did_is_said_in_the_words_of_its_evidence(
     run = judged((fault,), {}, {"mutual_exclusion": [found]})
     first, *_ = steps_of(run, found, [fault], {"own": traits})
     assert first.text.startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("did", "call", "said"),
+    [
+        ("stopped", {"call": "unlink", "target": "/l"},
+         "c1 was stopped before its unlink of /l (syscall) at 2.000 s for 2.00 s"),
+        ("stopped", {"call": "sendto", "target": "10.0.0.1:80", "number": 3,
+          "point": "after"},
+         "c1 was stopped after its sendto to 10.0.0.1:80, number 3 since the fault began"),
+        ("stopped", {"call": "sendto", "target": "1.0.0.1:80", "number": 3, "of": "release"},
+         "c1 was stopped before its sendto to 1.0.0.1:80, number 3 of its release (syscall)"),
+        ("stopped", {"call": "sendto", "target": "10.0.0.1:80", "of": "release"},
+         "c1 was stopped before its sendto to 10.0.0.1:80, in its release (syscall)"),
+        ("killed", {"call": "mkdir", "target": "/l", "point": "after"},
+         "c1 was killed after its mkdir of /l (syscall) at 2.000 s;"),
+        ("failed", {"call": "link", "target": "/l -> /m", "point": "after"},
+         "the link of /l -> /m by c1 failed after it was made (syscall) at 2.000 s;"),
+        ("skipped", {"call": "fsync", "target": "/l"},
+         "the fsync of /l by c1 was skipped (syscall) at 2.000 s;"),
+    ],
+)  # fmt: skip
+def test_a_fault_at_a_call_says_which_call_of_which_path_it_met(
+    did: str, call: dict[str, Any], said: str
+) -> None:
+    grant = finding("broken-lease", 3000, OLD, NEW)
+    within = call.get("of", "") if "number" in call else ""
+    evidence = {"did": did, "within": within, "caught": {"c1": [{"t_ns": 2 * SECOND, **call}]}}
+    met = ObservedFault(
+        id="f1", do="syscall", nodes=("c1", "c2"), requested_ns=1010 * MS, from_ns=1048 * MS,
+        to_ns=4 * SECOND, effective=True, evidence=evidence,
+    )  # fmt: skip
+    (one,) = causes((met,), mutual_exclusion=[grant])
+    assert said in one.sentence and "c2" not in one.sentence.split("(syscall)")[0]
 
 
 def test_a_fault_that_outlasted_a_session_is_compared_with_the_session() -> None:

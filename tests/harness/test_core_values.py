@@ -241,7 +241,9 @@ def test_recorded_traits_are_those_that_are_set_and_read_back_the_same() -> None
         assert not set(table) & set(PLANNING)
         assert all(value != getattr(UNKNOWN, name) for name, value in table.items())
         (back,) = of_manifest({"traits": {kind: {**table, "later": 1}}}).values()
-        assert back == replace(traits, lies_if=None, on_packets=False, swarm=None)
+        assert back == replace(
+            traits, lies_if=None, on_packets=False, counts_calls=False, swarm=None
+        )
         assert traits.pattern in ("", *PATTERNS), kind
     assert set(RECORDED) | set(PLANNING) >= {"kills", "swarm", "lies_if"}
     assert to_table(UNKNOWN) == {}

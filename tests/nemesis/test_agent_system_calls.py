@@ -38,6 +38,7 @@ ACTS = {
     "writev": lambda text: os.writev(file, [b"x" * int(text)]),
     "write": lambda text: os.write(file, b"x" * int(text)),
     "sync": lambda text: os.fdatasync(file),
+    "mark": lambda text: os.access("/holdfast-call/" + text, os.F_OK),
 }
 print("ready", flush=True)
 for line in sys.stdin:
@@ -342,3 +343,207 @@ def test_a_node_that_is_down_keeps_the_fault_from_no_other(tmp_path: Path) -> No
         assert one.does("sync") == "None"
         assert effective(agent)
         assert agent.do("heal", fault="f1")["restart"] == []
+
+
+NAMER = """
+import fcntl, os, sys
+os.chdir(sys.argv[1])
+folder = os.open(".", os.O_RDONLY)
+held = open("held.lock", "w")
+ACTS = {
+    "open": lambda: os.close(os.open("l", os.O_CREAT | os.O_EXCL | os.O_WRONLY)),
+    "unlink": lambda: os.unlink("l"),
+    "unlinkat": lambda: os.unlink("l", dir_fd=folder),
+    "mkdir": lambda: os.mkdir("d"),
+    "mkdirat": lambda: os.mkdir("d", dir_fd=folder),
+    "rmdir": lambda: os.rmdir("d"),
+    "rmdirat": lambda: os.rmdir("d", dir_fd=folder),
+    "rename": lambda: os.rename("l", "m"),
+    "back": lambda: os.rename("m", "l"),
+    "link": lambda: os.link("l", "n"),
+    "symlink": lambda: os.symlink("123", "s"),
+    "flock": lambda: fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB),
+    "fcntl": lambda: fcntl.lockf(held, fcntl.LOCK_EX | fcntl.LOCK_NB),
+    "flags": lambda: fcntl.fcntl(held, fcntl.F_GETFL) and None,
+    "child": lambda: os.waitpid(os.posix_spawn("/bin/rm", ["rm", "l"], {}), 0)[1] or None,
+}
+print("ready", flush=True)
+for line in sys.stdin:
+    try:
+        print(ACTS[line.strip()](), flush=True)
+    except OSError as error:
+        print(type(error).__name__, error.errno, flush=True)
+"""
+
+
+@contextmanager
+def namer(folder: Path) -> Iterator[Any]:
+    """A process that makes calls on names in `folder`, one for each line that it reads."""
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    argv = [sys.executable, "-c", NAMER, str(folder)]
+    one = Caller.__new__(Caller)
+    with subprocess.Popen(argv, text=True, **pipes) as process:
+        one.process = process
+        try:
+            assert one.said() == "ready"
+            yield one
+        finally:
+            process.kill()
+
+
+NAMED = [
+    ("open", ["open"], "openat", "l", []),
+    ("unlink", ["unlink"], "unlink", "l", ["open"]),
+    ("unlink", ["unlinkat"], "unlinkat", "l", ["open"]),
+    ("mkdir", ["mkdir"], "mkdir", "d", []),
+    ("mkdir", ["mkdirat"], "mkdirat", "d", []),
+    ("rmdir", ["rmdir"], "rmdir", "d", ["mkdir"]),
+    ("rmdir", ["rmdirat"], "unlinkat", "d", ["mkdir"]),
+    ("rename", ["rename"], "rename", "l -> m", ["open"]),
+    ("link", ["link"], "link", "l -> n", ["open"]),
+    ("link", ["symlink"], "symlink", "s", []),
+    ("flock", ["flock"], "flock", "held.lock", []),
+    ("fcntl", ["flags", "fcntl"], "fcntl", "held.lock", []),
+    ("unlink", ["child"], "unlinkat", "l", ["open"]),
+]
+
+
+@pytest.mark.parametrize(("word", "lines", "call", "about", "before"), NAMED)
+def test_a_call_on_a_name_is_met_and_says_which(
+    tmp_path: Path, word: str, lines: list[str], call: str, about: str, before: list[str]
+) -> None:
+    with namer(tmp_path) as one, AgentProcess() as agent:
+        adopt(agent, "n1", one.process.pid)
+        for line in before:
+            assert one.does(line) == "None"
+        inject(agent, word, "freeze", file=f"{tmp_path}/*")
+        for line in lines[:-1]:
+            assert one.does(line) == "None"
+        there = sorted(tmp_path.iterdir())
+        one.ask(lines[-1])
+        assert effective(agent)
+        (met,) = agent.do("observe", fault="f1")["caught"]["n1"]
+        paths = " -> ".join(str(tmp_path / name) for name in about.split(" -> "))
+        assert (met["call"], met["target"], met["number"]) == (call, paths, 1)
+        assert sorted(tmp_path.iterdir()) == there  # It stands before the call.
+        assert agent.do("heal", fault="f1")["effective"]
+        assert one.said() == "None"
+
+
+def test_only_names_of_the_pattern_are_met_and_the_second_one_counts(tmp_path: Path) -> None:
+    with namer(tmp_path) as one, AgentProcess() as agent:
+        adopt(agent, "n1", one.process.pid)
+        inject(agent, "mkdir", "fail", file="l*", error="EACCES")
+        assert (one.does("mkdir"), one.does("rmdir")) == ("None", "None")
+        assert agent.do("heal", fault="f1")["calls"] == {}
+        agent.do(
+            "syscall", fault="f2", nodes=["n1"], call="unlink", act="fail", file="l", first=2,
+            error="EBUSY",
+        )  # fmt: skip
+        lines = ["open", "unlink", "open", "unlink", "unlink"]
+        assert [one.does(line) for line in lines] == ["None", "None", "None", "OSError 16", "None"]
+        (met,) = agent.do("heal", fault="f2")["caught"]["n1"]
+        assert (met["call"], met["number"], met["point"]) == ("unlink", 2, "before")
+
+
+def test_after_a_call_only_one_that_succeeded_counts(tmp_path: Path) -> None:
+    with namer(tmp_path) as one, AgentProcess() as agent:
+        adopt(agent, "n1", one.process.pid)
+        assert one.does("mkdir") == "None"
+        inject(agent, "mkdir", "freeze", point="after")
+        assert one.does("mkdir") == "FileExistsError 17"
+        assert one.does("rmdir") == "None"
+        one.ask("mkdir")
+        assert effective(agent)
+        assert (tmp_path / "d").is_dir()
+        healed = agent.do("heal", fault="f1")
+        assert (healed["caught"]["n1"][0]["point"], healed["states"]) == ("after", {"n1": "T"})
+        assert one.said() == "None" and one.does("rmdir") == "None"
+
+
+@pytest.mark.parametrize("point", ["before", "after"])
+def test_a_node_is_killed_on_either_side_of_a_call(tmp_path: Path, point: str) -> None:
+    with namer(tmp_path) as one, AgentProcess() as agent:
+        adopt(agent, "n1", one.process.pid)
+        inject(agent, "mkdir", "kill", point=point)
+        one.ask("mkdir")
+        assert effective(agent)
+        assert agent.do("heal", fault="f1")["restart"] == ["n1"]
+        assert (tmp_path / "d").exists() == (point == "after")
+
+
+def test_a_call_that_was_made_returns_an_error_or_returns_late(tmp_path: Path) -> None:
+    with namer(tmp_path) as one, AgentProcess() as agent:
+        adopt(agent, "n1", one.process.pid)
+        inject(agent, "link", "fail", point="after", error="EIO")
+        assert one.does("open") == "None"
+        assert (one.does("link"), (tmp_path / "n").exists()) == ("OSError 5", True)
+        agent.do("heal", fault="f1")
+        agent.do(
+            "syscall", fault="f2", nodes=["n1"], call="rename", act="delay", point="after",
+            by_ns=200_000_000,
+        )  # fmt: skip
+        begun = time.monotonic_ns()
+        one.ask("rename")
+        assert wait_until((tmp_path / "m").exists, begun + 5_000_000_000)
+        assert one.said() == "None" and time.monotonic_ns() - begun >= 200_000_000
+        assert agent.do("heal", fault="f2")["calls"] == {"n1": 1}
+
+
+def test_only_the_first_node_that_makes_the_call_stops(tmp_path: Path) -> None:
+    with namer(tmp_path) as one, namer(tmp_path) as other, AgentProcess() as agent:
+        adopt(agent, "n1", one.process.pid)
+        adopt(agent, "n2", other.process.pid)
+        agent.do("syscall", fault="f1", nodes=["n1", "n2"], call="mkdir", act="freeze", who="first")
+        other.ask("mkdir")
+        assert effective(agent)
+        assert one.does("mkdir") == "None"
+        assert wait_until(lambda: untraced(one), time.monotonic_ns() + 5_000_000_000)
+        assert list(agent.do("heal", fault="f1")["caught"]) == ["n2"]
+        assert other.said() == "FileExistsError 17"
+
+
+@pytest.mark.parametrize("how", ["input ends", "killed"])
+def test_whatever_ends_the_agent_a_client_stopped_at_a_name_goes_on(
+    tmp_path: Path, how: str
+) -> None:
+    with namer(tmp_path) as one:
+        with AgentProcess() as agent:
+            adopt(agent, "n1", one.process.pid)
+            inject(agent, "mkdir", "freeze", point="after")
+            one.ask("mkdir")
+            assert effective(agent)
+            if how == "killed":
+                os.kill(agent.process.pid, signal.SIGKILL)
+                agent.process.wait()
+        assert one.said() == "None" and untraced(one)
+
+
+def test_a_request_is_counted_from_the_begin_of_the_call_that_it_belongs_to(
+    tmp_path: Path,
+) -> None:
+    with caller(tmp_path) as one, AgentProcess() as agent:
+        adopt(agent, "n1", one.process.pid)
+        inject(agent, "send", "fail", of="release", first=2, error="EPIPE")
+        before = ["send a", "mark acquire", "send b", "send c", "send d", "mark end"]
+        assert [one.does(line) for line in before] == ["1", "False", "1", "1", "1", "False"]
+        # One release with one request, and requests after it, which belong to none.
+        once = ["mark release", "send a", "mark end", "send b", "send c"]
+        assert [one.does(line) for line in once] == ["False", "1", "False", "1", "1"]
+        twice = ["mark release", "send a", "send b"]
+        assert [one.does(line) for line in twice] == ["False", "1", "BrokenPipeError 32"]
+        healed = agent.do("heal", fault="f1")
+        (met,) = healed["caught"]["n1"]
+        assert (met["of"], met["number"], healed["within"]) == ("release", 2, "release")
+        agent.do("syscall", fault="f2", nodes=["n1"], call="send", act="delay", by_ns=1)
+        assert [one.does(line) for line in ("mark renew", "send a")] == ["False", "1"]
+        (met,) = agent.do("heal", fault="f2")["caught"]["n1"]
+        assert (met["of"], met["number"]) == ("renew", 1)
+
+
+def test_a_skip_after_a_call_is_refused(tmp_path: Path) -> None:
+    with running("sleep", "60") as one, AgentProcess() as agent:
+        adopt(agent, "n1", one.pid)
+        wanted = {"fault": "f1", "nodes": ["n1"], "call": "mkdir"}
+        assert "not after it" in agent.error("syscall", act="skip", point="after", **wanted)
+        assert "known: before, after" in agent.error("syscall", act="kill", point="x", **wanted)

@@ -345,10 +345,23 @@ def test_a_fault_at_a_call_names_the_addresses_of_its_peers() -> None:
     assert checked({"id": 1, "do": request.do, **request.args})
 
 
+def test_the_faults_of_a_sweep_stop_at_one_request_after_the_other() -> None:
+    options = {"call": "send:all", "of": "release", "first": "1/2/3", "who": "first"}
+    faults = syscall.NEMESIS.draw(random.Random(1), {**options, "every": "5s"}, 25 * SECOND)
+    assert [fault.params["first"] for fault in faults] == ["1", "2", "3", "1", "2"]
+    aimed = replace(faults[2], target="n1")
+    (request,) = syscall.NEMESIS.requests(aimed, view(), random.Random(1))
+    assert [request.args[name] for name in ("first", "of", "who")] == [3, "release", "first"]
+    assert checked({"id": 1, "do": request.do, **request.args})
+
+
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ({"call": "open"}, "unknown call 'open'"),
+        ({"call": "opens"}, "unknown call 'opens'"),
+        ({"act": "skip", "point": "after"}, "not with point=after"),
+        ({"of": "query"}, "unknown value 'query'"),
+        ({"first": "1/0"}, "expected a number from 1"),
         ({"call": "send:resorce"}, "did you mean 'resource'"),
         ({"act": "stop"}, "unknown value 'stop'"),
         ({"first": "0"}, "a number from 1"),

@@ -22,6 +22,7 @@ def draws(target: str, servers: int = 3) -> set[tuple[str, ...]]:
         ("follower", {("n2",), ("n3",)}),
         ("holder", {("c2",)}),
         ("waiter", {("c1",)}),
+        ("waiters", {("c1",)}),
         ("one", {("n1",), ("n2",), ("n3",)}),
         ("majority", {("n1", "n2"), ("n1", "n3"), ("n2", "n3")}),
         ("minority", {("n1",), ("n2",), ("n3",)}),
@@ -51,7 +52,7 @@ def test_without_a_majority_no_quorum_is_left_and_without_a_minority_one_is(
             draws("minority", servers)
 
 
-@pytest.mark.parametrize("role", ["leader", "holder", "waiter", "client", "one", "follower"])
+@pytest.mark.parametrize("role", ["leader", "holder", "waiter", "waiters", "client", "one"])
 def test_a_role_that_nobody_has_is_a_reason_and_not_a_node(role: str) -> None:
     nobody = view(servers=0, clients=0, leader=None, holders=())
     with pytest.raises(LookupError, match=role):

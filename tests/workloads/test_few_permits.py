@@ -8,7 +8,11 @@ from typing import Any, cast
 
 import pytest
 
+from holdfast.clusters.systems.user_class.client import OwnClient
+from holdfast.clusters.systems.user_class.virtual_client import VirtualOwnClient
+from holdfast.harness.client.context import FewPermits
 from holdfast.harness.core.operations import Terms
+from holdfast.harness.core.ports import ClientSetup
 from holdfast.workloads.kinds import semaphore
 
 
@@ -38,3 +42,14 @@ def test_a_semaphore_that_grants_one_permit_at_a_time_is_asked_for_one(
     asyncio.run(semaphore.client(cast(Any, ctx)))
     assert {terms.permits for terms in ctx.asked} == permits
     assert {terms.limit for terms in ctx.asked} == {3}
+
+
+@pytest.mark.parametrize("made", [OwnClient, VirtualOwnClient])
+def test_a_class_of_ones_own_says_how_many_permits_one_acquire_can_ask_for(made: Any) -> None:
+    setup = ClientSetup(
+        process=1, name="c1", servers=(), lease_ns=1, options={}, seed=7, clock=lambda: 0,
+        tell=lambda *args, **more: None,
+    )  # fmt: skip
+    one = made(type("L", (), {"most_permits": 1, "acquire": len}), setup)
+    other = made(type("L", (), {"acquire": len}), setup)
+    assert isinstance(one, FewPermits) and (one.most_permits, other.most_permits) == (1, 0)

@@ -133,3 +133,14 @@ def test_a_share_of_owners_exits_in_place_of_the_release() -> None:
     died = int((dying.rows["f"] == Op.CLOSED).sum())
     released = int((dying.rows["f"] == Op.RELEASE).sum())
     assert died and 0.2 < died / (died + released) < 0.8
+
+
+@pytest.mark.parametrize("workload", ["critical-section", "try-lock", "renewal"])
+def test_clients_that_ask_together_ask_at_the_same_instants(workload: str) -> None:
+    rows = calls(workload, Op.ACQUIRE, Op.TRY, together_ms="500", wait_ms="100")
+    # A node's clock may be 1 % slow: they drift apart, and the first seconds show it.
+    early = rows[rows["t_inv"] < rows["t_inv"].min() + 700 * MILLISECOND]
+    begun = early["t_inv"].min()
+    for later in (False, True):
+        instant = [t for t in early["t_inv"].tolist() if (t - begun > 250 * MILLISECOND) == later]
+        assert len(instant) >= 2 and max(instant) - min(instant) < 20 * MILLISECOND

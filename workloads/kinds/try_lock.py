@@ -17,6 +17,8 @@ ASKS = (*EXCLUSION, *LIVENESS, "no-false-rejection")
 async def client(ctx: Context) -> None:
     """A rejected try is followed by a short pause, so that retries do not flood the service."""
     shape = Shape.of(ctx.options)
+    if shape.together_ns:
+        await ctx.sleep(shape.rest_ns(ctx.rng, ctx.now_ns(), 2))
     while ctx.running:
         grant = await ctx.try_acquire(ctx.rng.choice(ctx.locks))
         if grant is not None:
@@ -25,4 +27,4 @@ async def client(ctx: Context) -> None:
                 await ctx.sleep(shape.gap_ns)
                 await ctx.write(grant)
             await end(ctx, shape, grant)
-        await ctx.sleep(ctx.rng.randrange(1, 4 * shape.think_ns))
+        await ctx.sleep(shape.rest_ns(ctx.rng, ctx.now_ns(), 4 * shape.think_ns))

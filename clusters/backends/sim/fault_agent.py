@@ -253,7 +253,9 @@ def _on_links(cluster: SimBackend, args: Args) -> Slow:
 def _at_a_call(cluster: SimBackend, args: Args) -> StopFault | FreezeWrite | TornWrite:
     """A fault at a system call, where the simulator has the same."""
     act, call = args["act"], args["call"]
-    if args["first"] == 1 and not args.get("file"):
+    usual = args.get("point", "before") == "before" and args.get("who", "each") == "each"
+    usual &= not args.get("of")
+    if args["first"] == 1 and usual and not args.get("file"):
         if (act, call) == ("freeze", "send"):
             return StopFault(cluster, args, in_send=True)
         if act == "freeze" and call in ("disk", "write"):

@@ -32,6 +32,7 @@ VALUES: Mapping[str, Callable[[object], bool]] = {
     "nodes": lambda value: isinstance(value, int) and not isinstance(value, bool),
     "session_ms": lambda value: isinstance(value, int) and not isinstance(value, bool),
     "lapse_ms": lambda value: isinstance(value, int) and not isinstance(value, bool),
+    "most_permits": lambda value: isinstance(value, int) and not isinstance(value, bool),
     "ports": _words,
     "libraries": _words,
     "environment": lambda value: isinstance(value, str),

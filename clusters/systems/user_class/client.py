@@ -45,6 +45,7 @@ class OwnClient:
         listed = abilities_of(made)
         self.reports = tuple(op for name, op in QUERIES.items() if name in listed)
         self.conditional = "condition" in listed
+        self.most_permits = int(getattr(made, "most_permits", 0))
 
     def open(self) -> None:
         """Create the object. An error ends the run: nothing can be tested."""

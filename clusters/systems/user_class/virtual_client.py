@@ -41,6 +41,7 @@ class VirtualOwnClient:
         listed = abilities_of(made)
         self.reports = tuple(op for name, op in QUERIES.items() if name in listed)
         self.conditional = "condition" in listed
+        self.most_permits = int(getattr(made, "most_permits", 0))
 
     def _now(self) -> float:
         """The same for all clients: the state that they share has one clock."""

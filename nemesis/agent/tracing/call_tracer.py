@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import errno
 import signal
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 
+from holdfast.harness.recording.call_marks import called
 from holdfast.nemesis.agent import processes
 from holdfast.nemesis.agent.tracing import ptrace
+from holdfast.nemesis.agent.tracing.file_names import ASKS, named
 from holdfast.nemesis.agent.tracing.ptrace import Entry
 from holdfast.nemesis.agent.tracing.tracer import Caught, Tracer
 from holdfast.nemesis.agent.tracing.watched_calls import ENDS_WITH_0, ONE_BUFFER, Watched
 
 ACTS = ("freeze", "delay", "fail", "skip", "tear", "kill")
+BEFORE, AFTER = "before", "after"
+POINTS = (BEFORE, AFTER)
+NOT_AFTER = ("skip", "tear")
+"""Acts on a call that is not, or not wholly, made."""
 SECTOR = 512
 """A disk writes a sector wholly or not at all, so a write is torn between two of them."""
 LOOK_S = 0.0002
@@ -30,6 +38,9 @@ class Act:
     count  how many calls are acted on; 0: all. Freeze, tear and kill act on one
     by_ns  length of a delay
     error  errno of a call that fails
+    of     only within this call of a client, one of `call_marks.WORDS`, and counted from its begin;
+           "": anywhere, counted from the injection
+    point  one of POINTS; after a call that was made and succeeded, and no other counts then
     """
 
     do: str
@@ -37,15 +48,39 @@ class Act:
     count: int = 1
     by_ns: int = 0
     error: int = errno.EIO
+    point: str = BEFORE
+    of: str = ""
 
 
-@dataclass(slots=True, kw_only=True)
+class FirstComer:
+    """Which node of a fault is acted on, where it is the first one that makes such a call."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._taken_by: CallTracer | None = None
+
+    def take(self, tracer: CallTracer) -> bool:
+        """Whether the turn is this one's, which takes it if it is free."""
+        with self._lock:
+            self._taken_by = self._taken_by or tracer
+            return self._taken_by is tracer
+
+    def lost(self, tracer: CallTracer) -> bool:
+        """Whether another one has taken it."""
+        return self._taken_by not in (None, tracer)
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
 class CallTracer(Tracer):
     """One fault at the system calls of one node."""
 
     watched: Watched
     act: Act
+    turn: FirstComer | None = None
+    """shared with the other nodes of its fault, where only one of them is acted on"""
     _matched: int = 0
+    _within: str = ""
+    """the client's call that is under way, by its last mark"""
     _pending: dict[int, Callable[[], None]] = field(default_factory=dict)
     """thread -> what remains to be done when it leaves its call"""
     _due_ns: dict[int, int] = field(default_factory=dict)
@@ -69,8 +104,11 @@ class CallTracer(Tracer):
 
     def _finished(self) -> bool:
         """Whether nothing is left to do here, so that the program need not be slow any more."""
-        busy = self._pending or self._due_ns or self.act.do not in ("delay", "fail", "skip")
-        return not busy and self._exhausted()
+        if self._pending or self._due_ns:
+            return False
+        if self.turn is not None and self.turn.lost(self):
+            return True
+        return self.act.do in ("delay", "fail", "skip") and self._exhausted()
 
     def _forget(self, thread: int) -> None:
         Tracer._forget(self, thread)
@@ -84,20 +122,70 @@ class CallTracer(Tracer):
             finish = self._pending.pop(thread, None)
             if finish is not None:
                 finish()
-            self._resume(thread)
+            if thread not in self._due_ns:
+                self._resume(thread)
             return
-        target = "" if self._exhausted() else self.watched.target(thread, entry)
-        if not target:
-            self._resume(thread)
-            return
-        self._matched += 1
-        if self._matched < self.act.first:
-            self._resume(thread)
-        else:
+        target = "" if self._exhausted() else self._target(thread, entry)
+        if target and self.act.point == AFTER:
+            self._pending[thread] = partial(self._made, thread, self.watched.name(entry), target)
+            target = ""
+        if target and self._is_due():
             self._do(thread, entry, target)
+        else:
+            self._resume(thread)
+
+    def _target(self, thread: int, entry: Entry) -> str:
+        """What a call is about, if it is watched. A mark is none, and begins or ends a client's
+        call."""
+        mark = called(named(thread, entry, "")) if entry.number in ASKS else None
+        if mark is not None:
+            self._within = mark
+            if mark and mark == self.act.of:
+                self._matched = 0
+            return ""
+        if self.act.of and self._within != self.act.of:
+            return ""
+        return self.watched.target(thread, entry)
 
     def _exhausted(self) -> bool:
         return self._still() or bool(self.act.count and len(self.caught) >= self.act.count)
+
+    def _is_due(self) -> bool:
+        """Counts a matching call; whether it is one to act on."""
+        self._matched += 1
+        return self._matched >= self.act.first and (self.turn is None or self.turn.take(self))
+
+    def _made(self, thread: int, call: str, target: str) -> None:
+        """Acts on a call that a thread leaves, if it succeeded."""
+        result = ptrace.word(thread, ptrace.RESULT)
+        if result >> 63 or self._exhausted() or not self._is_due():
+            return
+        self.caught.append(self._seen(thread, call, target))
+        if self.act.do == "delay":
+            self._due_ns[thread] = time.monotonic_ns() + self.act.by_ns
+        elif self.act.do == "fail":
+            ptrace.set_word(thread, ptrace.RESULT, -self.act.error)
+        else:
+            self._stop_all()
+
+    def _seen(self, thread: int, call: str, target: str, kept: int | None = None) -> Caught:
+        return Caught(
+            thread=thread,
+            call=call,
+            target=target,
+            t_ns=time.clock_gettime_ns(time.CLOCK_BOOTTIME),
+            kept=kept,
+            number=self._matched,
+            point=self.act.point if kept is None else "within",
+            of=self._within,
+        )
+
+    def _stop_all(self) -> None:
+        """Freezes or kills the node."""
+        if self.act.do == "freeze":
+            self._freeze()
+        else:
+            self._kill()
 
     def _do(self, thread: int, entry: Entry, target: str) -> None:
         call, do = self.watched.name(entry), self.act.do
@@ -111,18 +199,9 @@ class CallTracer(Tracer):
                 return
             ptrace.set_word(thread, ptrace.THIRD_ARGUMENT, kept)
             self._pending[thread] = self._kill
-        seen = Caught(
-            thread=thread,
-            call=call,
-            target=target,
-            t_ns=time.clock_gettime_ns(time.CLOCK_BOOTTIME),
-            kept=kept if do == "tear" else None,
-        )
-        self.caught.append(seen)
-        if do == "freeze":
-            self._freeze()
-        elif do == "kill":
-            self._kill()
+        self.caught.append(self._seen(thread, call, target, kept if do == "tear" else None))
+        if do in ("freeze", "kill"):
+            self._stop_all()
         elif do == "delay":
             self._due_ns[thread] = time.monotonic_ns() + self.act.by_ns
         else:

@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from holdfast.harness.recording.call_marks import WORDS
 from holdfast.nemesis.agent import processes
 from holdfast.nemesis.agent.halves import Half
 from holdfast.nemesis.agent.hosted_nodes import World
@@ -20,7 +21,16 @@ from holdfast.nemesis.agent.request_errors import Evidence, Refused
 from holdfast.nemesis.agent.request_forms import FAULT, MISSING, NODES, Form
 from holdfast.nemesis.agent.signals import worst
 from holdfast.nemesis.agent.tracing import ptrace
-from holdfast.nemesis.agent.tracing.call_tracer import ACTS, Act, CallTracer
+from holdfast.nemesis.agent.tracing.call_tracer import (
+    ACTS,
+    AFTER,
+    BEFORE,
+    NOT_AFTER,
+    POINTS,
+    Act,
+    CallTracer,
+    FirstComer,
+)
 from holdfast.nemesis.agent.tracing.tracer import trace_all
 from holdfast.nemesis.agent.tracing.watched_calls import CALLS, Watched
 
@@ -33,8 +43,25 @@ ERRORS = {
     "ECONNRESET": errno.ECONNRESET,
     "ETIMEDOUT": errno.ETIMEDOUT,
     "EAGAIN": errno.EAGAIN,
+    "EACCES": errno.EACCES,
+    "EBUSY": errno.EBUSY,
+    "EINTR": errno.EINTR,
+    "ENFILE": errno.ENFILE,
+    "ENOLCK": errno.ENOLCK,
 }
+EACH, FIRST = "each", "first"
+WHO = (EACH, FIRST)
+"""Which nodes of a fault are acted on: each one, or the one that makes such a call first."""
 CAP_SYS_PTRACE = 19
+DID: Mapping[str, str] = {
+    "freeze": "stopped",
+    "delay": "delayed",
+    "fail": "failed",
+    "skip": "skipped",
+    "tear": "killed",
+    "kill": "killed",
+}
+"""Act -> what it does to the node, or to its call."""
 MOST_TOLD = 10
 """Calls that the evidence lists of each node; the others are counted."""
 PRESETS: Mapping[str, Mapping[str, str]] = {
@@ -61,12 +88,7 @@ class SystemCalls:
     def inject(self, fault: str, args: Mapping[str, Any]) -> Evidence:
         """Traces the nodes until one makes such a call. Errors: Refused."""
         args = {**args, **self._preset}
-        if args["call"] not in CALLS:
-            raise Refused(f"syscall: unknown call {args['call']!r} (known: {', '.join(CALLS)})")
-        if args["act"] not in ACTS:
-            raise Refused(f"syscall: unknown act {args['act']!r} (known: {', '.join(ACTS)})")
-        if args.get("error", "EIO") not in ERRORS:
-            raise Refused(f"syscall: unknown error (known: {', '.join(ERRORS)})")
+        _check(args)
         missing = unsupported()
         if missing:
             raise Refused(f"syscall: {missing}")
@@ -76,7 +98,10 @@ class SystemCalls:
             count=1 if args["act"] in ("freeze", "tear", "kill") else args.get("count", 1),
             by_ns=args.get("by_ns", 0),
             error=ERRORS[args.get("error", "EIO")],
+            point=args.get("point", BEFORE),
+            of=args.get("of", ""),
         )
+        turn = FirstComer() if args.get("who") == FIRST else None
         self._tracers[fault] = {
             name: CallTracer(
                 roots=self._world.node(name).roots,
@@ -86,6 +111,7 @@ class SystemCalls:
                     file=args.get("file", ""),
                 ),
                 act=act,
+                turn=turn,
             )
             for name in self._world.up(args["nodes"])
         }
@@ -112,6 +138,7 @@ class SystemCalls:
             effective = bool(caught)
         evidence: Evidence = {
             "effective": effective,
+            "did": DID[do],
             "states": states,
             "calls": {node: len(calls) for node, calls in caught.items()},
             "caught": {
@@ -119,6 +146,8 @@ class SystemCalls:
             },
             "stops": sum(tracer.stops for tracer in traced.values()),
         }
+        if self._acts[fault].of:
+            evidence["within"] = self._acts[fault].of
         problems = {node: tracer.problem for node, tracer in traced.items() if tracer.problem}
         return {**evidence, "problems": problems} if problems else evidence
 
@@ -137,6 +166,23 @@ class SystemCalls:
 
     def settle(self, node: str) -> None:
         """Nothing: the processes of a node that was started again are others."""
+
+
+def _check(args: Mapping[str, object]) -> None:
+    """Errors: Refused, with the words that are known."""
+    words = {
+        "call": tuple(CALLS),
+        "act": ACTS,
+        "error": tuple(ERRORS),
+        "point": POINTS,
+        "who": WHO,
+        "of": ("", *WORDS),
+    }
+    for name, known in words.items():
+        if name in args and args[name] not in known:
+            raise Refused(f"syscall: unknown {name} {args[name]!r} (known: {', '.join(known)})")
+    if args.get("point") == AFTER and args["act"] in NOT_AFTER:
+        raise Refused(f"syscall: act {args['act']!r} is of a call that is not made: not after it")
 
 
 @cache
@@ -184,10 +230,13 @@ SYSCALL = Half(
     request="syscall",
     form=Form(
         says="Follows the nodes to a system call and acts on it there. call:"
-        f" {', '.join(CALLS)} (on TCP sockets and on regular files); peers: only to these"
-        f" addresses; file: only files of this name, * for any part. act: {', '.join(ACTS)};"
-        " first: the first matching call that is acted on; count: how many, 0 for all;"
-        " by_ns: how long a call is delayed; error: with which a call fails.",
+        f" {', '.join(CALLS)} (on TCP sockets, on regular files, on their names, and of"
+        " their locks); peers: only to these addresses; file: only files of this name, * for any"
+        f" part, or of this path. act: {', '.join(ACTS)}; first: the first matching call that is"
+        " acted on; count: how many, 0 for all; by_ns: how long a call is delayed; error: with"
+        f" which a call fails; point: {' or '.join(POINTS)} the call, and after it only if it"
+        " succeeded; who: each node, or only the first one that makes such a call; of: only"
+        f" within this call of a client ({', '.join(WORDS)}), from whose begin calls are counted.",
         takes={
             "fault": FAULT,
             "nodes": NODES,
@@ -199,6 +248,9 @@ SYSCALL = Half(
             "count": ("a whole number", 1),
             "by_ns": ("whole nanoseconds", 0),
             "error": ("a name", "EIO"),
+            "point": ("a name", BEFORE),
+            "who": ("a name", EACH),
+            "of": ("text", ""),
         },
     ),
     make=lambda world: SystemCalls(world, "syscall"),

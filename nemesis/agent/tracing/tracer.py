@@ -30,13 +30,21 @@ STOP_SIGNALS = (signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Caught:
-    """One call that was acted on: thread, name of the call, peer or file, time, bytes kept."""
+    """One call that was acted on: thread, name of the call, peer or file, time, bytes kept.
+
+    number   which of the matching calls of its node it was, from 1
+    point    before the call was made, after it, or within one that was torn
+    of       the client's call that was under way: "acquire", "release"; "" if that is unknown
+    """
 
     thread: int
     call: str
     target: str
     t_ns: int
     kept: int | None = None
+    number: int = 1
+    point: str = "before"
+    of: str = ""
 
 
 @dataclass(slots=True, kw_only=True)

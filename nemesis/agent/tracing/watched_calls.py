@@ -1,4 +1,4 @@
-"""Which system calls a fault waits for: by number, and by what their descriptor is.
+"""Which system calls a fault waits for: by number, and by what their descriptor or path is.
 
 Numbers of x86-64. A send is any call that may write to a connected TCP socket, so that C, Go, Node,
 the JVM and Python are alike; a write goes to a regular file that is not the program's output.
@@ -11,8 +11,8 @@ import stat
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 
+from holdfast.nemesis.agent.tracing import file_names
 from holdfast.nemesis.agent.tracing.ptrace import Entry
 
 _WRITES = {1: "write", 18: "pwrite64", 20: "writev", 296: "pwritev", 328: "pwritev2"}
@@ -23,12 +23,18 @@ CALLS: Mapping[str, Mapping[int, str]] = {
     "write": _WRITES,
     "sync": _SYNCS,
     "disk": {**_WRITES, **_SYNCS},
+    **file_names.NAMES,
+    **file_names.LOCKS,
 }
-"""Word of a plan -> number -> name; the first argument of all of them is the descriptor."""
+"""Word of a plan -> number -> name; the first argument is the descriptor, but of calls on names."""
 ON_SOCKETS = ("send", "receive")
 ONE_BUFFER = ("write", "pwrite64", "sendto")
 """Calls whose third argument is the number of bytes."""
-ENDS_WITH_0 = tuple(_SYNCS.values())
+ENDS_WITH_0 = (
+    *_SYNCS.values(),
+    *(name for word in file_names.NAMES if word != "open" for name in CALLS[word].values()),
+    *(name for word in file_names.LOCKS for name in CALLS[word].values()),
+)
 """Calls that return 0 if all went well."""
 
 
@@ -38,7 +44,7 @@ class Watched:
 
     calls      a key of CALLS
     addresses  IPv4 addresses of the peers of a socket; empty: any
-    file       pattern of a file's name, such as "*.aof"; empty: any
+    file       pattern of a file's name, such as "*.aof", or of its path; empty: any
     """
 
     calls: str
@@ -52,9 +58,13 @@ class Watched:
 
     def target(self, thread: int, entry: Entry) -> str:
         """The peer ("10.77.1.3:6379") or file that a call is about; "" if it is not watched."""
-        if not self.name(entry):
+        if not self.name(entry) or not file_names.is_one(self.calls, entry):
             return ""
+        if self.calls in file_names.NAMES:
+            return file_names.named(thread, entry, self.file)
         descriptor = entry.arguments[0]
+        if self.calls in file_names.LOCKS:
+            return file_names.locked(thread, descriptor, self.file)
         try:
             link = os.readlink(f"/proc/{thread}/fd/{descriptor}")
         except OSError:
@@ -72,7 +82,7 @@ class Watched:
         return peer if wanted else ""
 
     def _is_data(self, thread: int, descriptor: int, link: str) -> bool:
-        if self.file and not fnmatchcase(os.path.basename(link), self.file):
+        if not file_names.fits(link, self.file):
             return False
         status = _stat(thread, descriptor)
         return (

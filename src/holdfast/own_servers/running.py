@@ -10,7 +10,7 @@ from holdfast.harness.plans.plan import RUNNING, Plan
 from holdfast.planning.resolve import Prepared
 
 BACKEND = "local-proxy"
-CLIENTS = ("holder", "waiter")
+CLIENTS = ("holder", "waiter", "waiters")
 """Targets of a fault that are nodes of clients, beside those by name."""
 
 

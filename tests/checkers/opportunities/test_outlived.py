@@ -26,10 +26,10 @@ from holdfast.checkers.properties.mutual_exclusion import check
 from holdfast.checkers.properties.token_order import check as check_tokens
 from holdfast.harness.core.case import Case, Window
 from holdfast.harness.core.clock import SECOND
-from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.core.operations import Mode, Op, Status, Terms
 from holdfast.harness.core.verdict import PropertyVerdict, Seen, Verdict
 from tests.checkers.faults import disk_fault, window
-from tests.checkers.shorthand import case
+from tests.checkers.shorthand import case, history, on
 
 CRASH = window("kill", "n1", 3, 4)
 ALONE = {"resource": "fenced", "servers": "1"}
@@ -289,6 +289,17 @@ def test_a_kind_whose_row_is_not_staged_keeps_the_old_conditions() -> None:
     assert judged.reason == (
         "no client asked during another's hold near a partition: 0 of 1 in the run"
     )
+
+
+def test_a_semaphore_needs_too_few_permits_and_no_request_within_another_hold() -> None:
+    """Two holds of it are compatible, so that a request within one shows nothing by itself."""
+    row, faults = "mutual-exclusion/held-at-once/any", (window("partition", "n1", 3, 4),)
+    one = Terms(mode=Mode.PERMITS, permits=1, limit=1)
+    text = "0a?@1 0a+1@1.1 1a?@3.2 1a-@3.4 0r?@9 0r+@9.1 1a?@10 1a+2@10.1"
+    for terms, asked in ((), True), ((one, one, one), False):
+        rows = on(history(text), *terms)
+        made = case(rows, windows=faults, kinds=("partition",), options=THREE)
+        assert (row in check(made).under["partition"].seen) == asked
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from holdfast.checkers.properties import mutual_exclusion
 from holdfast.harness.core.case import Case, Election, Window
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.fault_traits import Traits
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.operations import Mode, Op, Terms
 from holdfast.harness.judging import second_grant
 from holdfast.harness.judging.second_grant import happened
@@ -95,6 +97,30 @@ CASES: dict[str, tuple[str, str]] = {
 def test_the_event_between_two_grants(name: str) -> None:
     wanted, text = CASES[name]
     assert named(text).event == wanted
+
+
+def stopped_amid_a_call(node: str, to_s: float, did: str = "stopped") -> Window:
+    caught: Json = {node: [{"call": "unlink", "target": "/l", "t_ns": 1}]}
+    return replace(fault("c9", 1, to_s), evidence={"did": did, "caught": caught})
+
+
+@pytest.mark.parametrize(
+    ("window", "event"),
+    [
+        (stopped_amid_a_call("c2", 5.01), "resumed"),
+        (stopped_amid_a_call("c1", 4.98), "resumed"),
+        (stopped_amid_a_call("c2", 5.2), "nothing"),
+        (stopped_amid_a_call("c2", 4.8), "nothing"),
+        (stopped_amid_a_call("c0", 5.01), "nothing"),
+        (stopped_amid_a_call("n1", 5.01), "nothing"),
+        (stopped_amid_a_call("c2", 5.01, "delayed"), "nothing"),
+    ],
+)
+def test_who_went_on_just_then_after_it_stood_at_a_call_is_named(
+    window: Window, event: str
+) -> None:
+    step = named(f"{FIRST} {second(5)} {KEPT}", windows=(window,))
+    assert step.event == event and bool(step.fault) == (event == "resumed")
 
 
 FAULTS: dict[str, tuple[str, str, dict[str, bool]]] = {
