@@ -34,6 +34,8 @@ MOST_LINES = 25
 """Lines of a failure's text."""
 MOST_TEXT = {PASSED: 10, INCONCLUSIVE: 16}
 """Those of a gate that passed, or that left a question open."""
+MOST_OF_REST = 2
+"""Lines that say how many problems were left out."""
 INDENT = 4
 """Columns before the further lines of a sentence."""
 SUMMARY_BYTES = 1 << 20
@@ -89,13 +91,14 @@ def terminal(troubles: Sequence[Trouble], results: Sequence[Result], columns: in
     if sum(map(len, blocks)) > room:
         blocks = _blocks([_shorter(one) for one in ordered], columns)
     if sum(map(len, blocks)) > room:
-        shown, used = 0, 1
+        shown, used = 0, MOST_OF_REST
         while used + len(blocks[shown]) <= room:
             used += len(blocks[shown])
             shown += 1
         left = Counter(words(one.kind) for one in ordered[shown:])
         names = ", ".join(f"{n} {word}" for word, n in left.items())
-        blocks = [*blocks[:shown], [f"{left.total()} more: {names}; --json and --junit have all"]]
+        more = f"{left.total()} more: {names}; --json and --junit have all"
+        blocks = [*blocks[:shown], _lines(more, columns)]
     return "\n".join([line for block in blocks for line in block] + last)
 
 

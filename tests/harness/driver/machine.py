@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -89,8 +90,9 @@ class Machine:
         self.ended(node)
 
     def ended(self, node: str) -> None:
-        """Waits until the process of a node has ended, and does not reap it."""
-        os.waitid(os.P_PID, self.processes[node].pid, os.WEXITED | os.WNOWAIT)
+        """Waits until the process of a node has ended, and does not reap it; another thread may."""
+        with contextlib.suppress(ChildProcessError):
+            os.waitid(os.P_PID, self.processes[node].pid, os.WEXITED | os.WNOWAIT)
 
 
 @dataclass

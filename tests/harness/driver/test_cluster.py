@@ -139,6 +139,7 @@ def test_a_client_is_told_all_that_it_needs_and_the_probe_is_a_client_more(
         "folder": folder,
         "locks": ["lock-1", "lock-2"],
         "site": ["/site"],
+        "marked": False,
     }
     probe = config(machine, "probe")
     assert {name for name in told if probe[name] != told[name]} == {
