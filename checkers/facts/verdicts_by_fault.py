@@ -7,12 +7,13 @@ several.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from holdfast.checkers.holds.history_index import Bools, Ints, column
+from holdfast.checkers.holds.leases import INF
 from holdfast.harness.core.case import Case, Window
 from holdfast.harness.core.verdict import CALM, Finding, PlanChange, Seen, Under, Verdict
 
@@ -110,11 +111,27 @@ def at_work(case: Case, finding: Finding) -> str:
 def near(case: Case, window: Window, from_ns: Ints, t_ns: Ints) -> Bools:
     """Which of several events a fault may have contributed to: each was seen at t_ns, and the first
     of its rows was called at from_ns."""
-    mine = t_ns >= window.earliest_ns
-    if window.traits.passes:
-        lasts_ns = case.promises.recovery_ns + case.promises.lasting_ns(case.lease_ns)
-        mine &= window.to_ns + lasts_ns >= from_ns
-    return np.asarray(mine)
+    return np.asarray((t_ns >= window.earliest_ns) & (_reaches(case, window) >= from_ns))
+
+
+def near_any(case: Case, windows: Sequence[Window], from_ns: Ints, t_ns: Ints) -> Bools:
+    """Which of these events any of the faults may have contributed to, as `near` says of one."""
+    if not windows:
+        return np.zeros(len(t_ns), bool)
+    began = np.array([window.earliest_ns for window in windows])
+    reach = np.array([_reaches(case, window) for window in windows])
+    order = np.argsort(began, kind="stable")
+    # Faults from 3 to 9 and from 5 to 7: whichever began before an event, one reached to 9.
+    reach = np.append(-INF, np.maximum.accumulate(reach[order]))
+    return np.asarray(reach[np.searchsorted(began[order], t_ns, "right")] >= from_ns)
+
+
+def _reaches(case: Case, window: Window) -> int:
+    """Until when a fault may contribute to later calls: for ever, if its effect does not pass."""
+    if not window.traits.passes:
+        return INF
+    lasts_ns = case.promises.recovery_ns + case.promises.lasting_ns(case.lease_ns)
+    return window.to_ns + lasts_ns
 
 
 def _acted(window: Window) -> bool:

@@ -125,12 +125,15 @@ def _overtaken(
 
 
 def first_told(case: Case) -> Ints:
-    """The time of the first response to each attempt that it waits; INF if never."""
-    rows = rows_of(case, Op.WAITING)
-    entries = table(case).of_rows(rows)
-    first_ns = np.full(len(table(case)), INF)
-    np.minimum.at(first_ns, entries[entries >= 0], column(case, "t_inv")[rows[entries >= 0]])
-    return first_ns
+    """The time of the first response to each attempt that it waits; INF if never. Memoised."""
+    if "first told" not in case.memo:
+        rows = rows_of(case, Op.WAITING)
+        entries = table(case).of_rows(rows)
+        first_ns = np.full(len(table(case)), INF)
+        np.minimum.at(first_ns, entries[entries >= 0], column(case, "t_inv")[rows[entries >= 0]])
+        case.memo["first told"] = first_ns
+    told_ns: Ints = case.memo["first told"]
+    return told_ns
 
 
 def _first_entries(case: Case, known: EntryIndices) -> EntryIndices:

@@ -11,17 +11,19 @@ A server that forgets a grant shows it only to a client that asks while the gran
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from holdfast.checkers.facts.wording import seconds, span
-from holdfast.checkers.holds.attempt_table import table
+from holdfast.checkers.holds.attempt_table import Table, table
 from holdfast.checkers.holds.derive import Attempt, conflict
 from holdfast.checkers.holds.history_index import Indices, column, rows_of
 from holdfast.checkers.holds.leases import INF, Renewal, contract_end, shortest
 from holdfast.checkers.holds.overlaps import slack
 from holdfast.checkers.holds.statements import believed
+from holdfast.checkers.opportunities.open_spans import OpenSpans, open_spans
 from holdfast.checkers.opportunities.responses import first_response
 from holdfast.checkers.opportunities.strokes import Stroke, unstaged
 from holdfast.harness.core.case import Case, Window
@@ -106,12 +108,11 @@ def _held(case: Case, stroke: Stroke) -> Iterator[Outlived]:
     """The holds that were known before a stroke and not given up by it, one lock after another."""
     attempts = table(case)
     before_ns = stroke.from_ns - slack(case)
-    for entries in attempts.by_lock().values():
+    for key, entries in attempts.by_lock().items():
         if stroke.kept_ns >= 0 and _maybe_held(case, entries, stroke.kept_ns):
             continue
-        known = entries[
-            (attempts.known[entries] < before_ns) & (attempts.end[entries] > stroke.from_ns)
-        ]
+        made = partial(OpenSpans, entries, attempts.known, attempts.end)
+        known = open_spans(case, ("hold", key), made).between(stroke.from_ns, before_ns)
         known = known[attempts.known[known] > stroke.kept_ns]
         last = known[np.argsort(attempts.known[known], kind="stable")][-RECENT:]
         for hold in attempts.pick(last):
@@ -189,13 +190,19 @@ def _asked(case: Case, one: Outlived) -> int:
     """The row of an acquire of another client that the service answered, or had acknowledged to
     wait, while a hold outlived a stroke; -1 if there is none."""
     attempts, from_ns, until_ns = table(case), one.stroke.from_ns + slack(case), one.until_ns
-    beside = attempts.beside(one.hold.key)
-    near = beside[(attempts.inv[beside] < until_ns) & (attempts.ret[beside] > from_ns)]
+    key = one.hold.key
+    calls = open_spans(case, ("call", key), partial(_calls, attempts, key))
+    near = calls.between(from_ns, until_ns)
     near = near[attempts.process[near] != one.hold.process]
     for other in attempts.pick(near):
         if conflict(one.hold, other) and _answered(case, other, one, from_ns):
             return other.row
     return -1
+
+
+def _calls(attempts: Table, key: int) -> OpenSpans:
+    """The acquires of a lock and of those that exclude it, while they were in flight."""
+    return OpenSpans(attempts.beside(key), attempts.inv, attempts.ret)
 
 
 def _answered(case: Case, other: Attempt, one: Outlived, from_ns: int) -> bool:

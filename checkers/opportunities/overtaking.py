@@ -10,6 +10,7 @@ A queue that is not served in order shows it only there.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from holdfast.checkers.holds.overlaps import granted, slack
 from holdfast.checkers.holds.reentry import anew
 from holdfast.checkers.holds.token_order import ordered
 from holdfast.checkers.holds.waits import first_told, waits
+from holdfast.checkers.opportunities.open_spans import OpenSpans, open_spans
 from holdfast.checkers.opportunities.outlived import Strokes
 from holdfast.checkers.opportunities.places.near_faults import Places
 from holdfast.checkers.opportunities.strokes import Stroke, unstaged
@@ -140,8 +142,10 @@ def _across(case: Case, stroke: Stroke) -> dict[str, int]:
     that response; {} if there are none."""
     attempts, since = table(case), first_told(case)
     from_ns, later_ns = stroke.from_ns - slack(case), stroke.from_ns + slack(case)
-    for known, _ in _queues(case):
-        met = known[(since[known] < from_ns) & (attempts.ret[known] > later_ns)]
+    for n, (known, _) in enumerate(_queues(case)):
+        waiting = open_spans(case, ("wait", n), partial(OpenSpans, known, since, attempts.ret))
+        met = waiting.between(later_ns, from_ns)
+        met = met[np.argsort(attempts.inv[met], kind="stable")]
         met = met[(attempts.mode[met] == Mode.EXCLUSIVE) & _in_order(case, met)]
         if not len(met):
             continue

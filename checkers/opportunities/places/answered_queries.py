@@ -53,6 +53,9 @@ def named_waiters(case: Case) -> Places:
     queries = rows_of(case, Op.HOLDER)
     named = (column(case, "status")[queries] == Status.OK) & (token[queries] != NO_TOKEN)
     queries = queries[named]
+    if not len(queries):
+        none = np.zeros(0, np.intp)
+        return Places(none, none, {"waiter": none, "named": none})
     queries = queries[np.argsort(column(case, "t_ret")[queries], kind="stable")]
     first = dict[tuple[int, int], int]()
     for name, row in zip(_names(key, token, queries), queries.tolist(), strict=True):

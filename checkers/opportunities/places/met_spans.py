@@ -60,14 +60,17 @@ def met_by(
 def _second_best(over: Ints, owner: Ints) -> Ints:
     """For each prefix the place of the latest end among all clients but the one with the latest of
     all, -1 if there is none. O(n)"""
-    second = np.full(len(over), -1)
-    first_ns, first, second_ns, best, other = -1, -1, -1, -1, -1
-    for n, (end_ns, process) in enumerate(zip(over.tolist(), owner.tolist(), strict=True)):
-        if end_ns >= first_ns:
-            if process != first:
-                second_ns, other = first_ns, best
-            first_ns, first, best = end_ns, process, n
-        elif process != first and end_ns > second_ns:
-            second_ns, other = end_ns, n
-        second[n] = other
-    return second
+    # Where the latest end passes to another client, the best so far becomes the second; until then
+    # only ends of others count. What became second is the latest before, so no maximum has to
+    # begin anew there:
+    #     over 5 3 7 6, owner a b b a:  best a a b b, ends that count - 3 5 6, second - 1 0 3
+    places = np.arange(len(over))
+    best = np.maximum.accumulate(np.where(over == np.maximum.accumulate(over), places, 0))
+    passed = np.append(True, owner[best[1:]] != owner[best[:-1]])
+    before = np.append(-1, best[:-1])
+    counts = np.where(owner != owner[best], over, -1)
+    counts[passed] = np.where(before[passed] < 0, -1, over[before[passed]])
+    latest = np.maximum.accumulate(counts)
+    new = passed | np.append(True, counts[1:] > latest[:-1])
+    place = np.maximum.accumulate(np.where(new, places, 0))
+    return np.where(passed, before, places)[place]

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from holdfast.checkers.facts.verdicts_by_fault import near
-from holdfast.checkers.holds.history_index import Bools, Ints
+from holdfast.checkers.facts.verdicts_by_fault import near, near_any
+from holdfast.checkers.holds.history_index import Ints
 from holdfast.harness.core.case import Case, Window
 from holdfast.harness.core.verdict import Seen
 
@@ -51,14 +51,14 @@ def near_faults(case: Case, windows: Sequence[Window], where: Where) -> Seen:
     kinds = " or ".join(dict.fromkeys(window.do for window in windows))
     if where.seldom and not len(found.t_ns):
         return Seen(staged=False, nearest=f"{where.none}: 0 in the whole run")
-    masks = [near(case, window, found.from_ns, found.t_ns) for window in windows]
-    any_near: Bools = np.logical_or.reduce(masks) if masks else np.zeros(0, bool)
+    any_near = near_any(case, windows, found.from_ns, found.t_ns)
     count = int(any_near.sum())
     if not count:
         nearest = f"{where.none} near a {kinds}: 0 of {len(found.t_ns)} in the run"
         return Seen(staged=not where.extra, nearest=nearest)
     first = int(np.flatnonzero(any_near)[np.argmin(found.t_ns[any_near])])
-    fault = next(w.id for w, mask in zip(windows, masks, strict=True) if mask[first])
+    at = found.from_ns[first : first + 1], found.t_ns[first : first + 1]
+    fault = next(window.id for window in windows if near(case, window, *at).all())
     roles = {name: int(rows[first]) for name, rows in found.roles.items()}
     return Seen(count=count, roles=roles, fault=fault)
 
