@@ -127,7 +127,7 @@ def near_any(case: Case, windows: Sequence[Window], from_ns: Ints, t_ns: Ints) -
 
 
 def _reaches(case: Case, window: Window) -> int:
-    """Until when a fault may contribute to later calls: for ever, if its effect does not pass."""
+    """Until when a fault may contribute to later calls: forever, if its effect does not pass."""
     if not window.traits.passes:
         return INF
     lasts_ns = case.promises.recovery_ns + case.promises.lasting_ns(case.lease_ns)

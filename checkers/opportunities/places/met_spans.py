@@ -62,7 +62,7 @@ def _second_best(over: Ints, owner: Ints) -> Ints:
     all, -1 if there is none. O(n)"""
     # Where the latest end passes to another client, the best so far becomes the second; until then
     # only ends of others count. What became second is the latest before, so no maximum has to
-    # begin anew there:
+    # restart there:
     #     over 5 3 7 6, owner a b b a:  best a a b b, ends that count - 3 5 6, second - 1 0 3
     places = np.arange(len(over))
     best = np.maximum.accumulate(np.where(over == np.maximum.accumulate(over), places, 0))
