@@ -39,6 +39,8 @@ LIMITS = "limits"
 DUPLICATES = "duplicates"
 _RULE = re.compile(r"([a-z0-9]+):([0-9]+(?:\.[0-9]+)?)%")
 PASSED, FAILED, INCONCLUSIVE, ENVIRONMENT = 0, 1, 3, 4
+NOT_EXERCISED = "not-exercised"
+"""Kind of the problem that no run exercised a promise."""
 WORDS = {PASSED: "passed", FAILED: "FAILED", INCONCLUSIVE: "INCONCLUSIVE", ENVIRONMENT: "NOT RUN"}
 
 
@@ -266,7 +268,7 @@ def _not_exercised(results: Sequence[Result]) -> Iterable[Trouble]:
             first = next((run for run in judged if _lacks(run, part)), judged[0])
             says = part.over(len(judged))
             prop = ", ".join(part.properties)
-            trouble = _trouble(INCONCLUSIVE, "not-exercised", system, says, prop, first)
+            trouble = _trouble(INCONCLUSIVE, NOT_EXERCISED, system, says, prop, first)
             yield replace(trouble, exercise=part.command)
 
 

@@ -13,6 +13,7 @@ from holdfast.harness.campaigns import sums
 from holdfast.harness.campaigns.gate import (
     FAILED,
     INCONCLUSIVE,
+    NOT_EXERCISED,
     PASSED,
     WORDS,
     Trouble,
@@ -83,7 +84,10 @@ def terminal(troubles: Sequence[Trouble], results: Sequence[Result], columns: in
     columns: of the terminal; 0: each sentence on one line
     """
     code = exit_code(troubles)
-    ordered = sorted(by_cause(troubles), key=lambda one: one.code == PASSED)
+    # Of what was not exercised there may be many; what else is inconclusive comes before it.
+    ordered = sorted(
+        by_cause(troubles), key=lambda one: (one.code == PASSED, one.kind == NOT_EXERCISED)
+    )
     last = [*few_runs(troubles, results), headline(troubles, results)]
     last = [line for text in last for line in _lines(text, columns)]
     room = MOST_TEXT.get(code, MOST_LINES) - len(last)
@@ -107,9 +111,9 @@ def _lines(text: str, columns: int) -> list[str]:
 
 
 def _shorter(one: Trouble) -> Trouble:
-    """A problem without the reasons behind its first one, a limit without its cause. What broke a
-    promise keeps all of it."""
-    if one.code == FAILED:
+    """What was not exercised without the reasons behind the first one, a limit without its cause.
+    What broke a promise, and what says what to do, keeps all of it."""
+    if one.kind not in (NOT_EXERCISED, "limit"):
         return one
     first, more, _ = one.sentence.partition(": " if one.kind == "limit" else "; ")
     return replace(one, sentence=f"{first}; more in --json" if more else first)

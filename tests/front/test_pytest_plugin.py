@@ -87,9 +87,9 @@ def test_a_violated_test_has_25_lines_and_a_green_one_none_of_its_own(
     assert failed.said.count("broke its promise") <= 2
     open_ = repository.run("pytest -q -p no:cacheprovider test_locks.py -k alone_shows_nothing")
     lines = open_.said.splitlines()
-    assert open_.code == 1 and len(lines) <= 15, open_.said
+    assert open_.code == 1 and len(lines) <= 20, open_.said
     assert sum(line.startswith("not-exercised: ") for line in lines) == 1
-    assert "more reasons: see the campaign" in open_.said
+    assert "more reasons: see the campaign" in " ".join(open_.said.split())
     assert sum(line.startswith("  to exercise it: holdfast run ") for line in lines) == 1
     names = next(line for line in lines if line.startswith("not-exercised: ")).split(": ")[2]
     assert len(names.split(", ")) == len({*names.split(", ")})

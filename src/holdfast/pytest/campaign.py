@@ -56,8 +56,6 @@ LAST_LINES, LAST_LINES_OF_SEVERAL = 2, 4
 """Those after the problems: the campaign's page, and how many problems were left out."""
 INDENT = 4
 """Columns before the further lines of a sentence."""
-NOT_EXERCISED = "not-exercised"
-"""Kind of the problem that no run exercised a promise."""
 CAUSES = 2
 """Causes of one run that the text of a failure has."""
 
@@ -239,7 +237,7 @@ def _one_reason(troubles: Sequence[Trouble]) -> list[Trouble]:
     reason and the number of others, as one command exercises them all."""
     groups: dict[tuple[object, ...], list[Trouble]] = {}
     for n, one in enumerate(troubles):
-        open_ = one.kind == NOT_EXERCISED
+        open_ = one.kind == gate.NOT_EXERCISED
         groups.setdefault((one.cell,) if open_ else (n,), []).append(one)
     joint = []
     for first, *others in groups.values():
