@@ -340,7 +340,7 @@ def _draw_axis(root: ET.Element, shown: Scene, run: Judged, bottom: float, room:
         caption = "in order of time, not to scale"
         caption += "; labels: seconds since the start" if room >= NARROW_PX else ""
     else:
-        caption = "real time, seconds since the start of the run"
+        caption = "seconds since the start of the run"
         low, high = (run.at(t) / NS for t in (shown.scale.times[0], shown.scale.times[-1]))
         ticks = round_ticks(low, high, 7 if room >= NARROW_PX else 4)
         step = ticks[1] - ticks[0] if len(ticks) > 1 else 0.01

@@ -165,7 +165,7 @@ def _axis(root: ET.Element, run: Judged, scale: Scale, bottom: float, *, thinned
         place = spot(root, scale(run.start_ns + tick * NS), bottom)
         add(place, "line", x1=0, x2=0, y1=0, y2=5, class_="axis")
         add(place, "text", f"{tick:g}", x=0, y=18, text_anchor="middle", class_="unit")
-    caption = "real time, seconds since the start of the run"
+    caption = "seconds since the start of the run"
     if thinned:
         caption += "; grants estimated from a thinned log"
     add(root, "text", caption, x=percent(1), y=bottom + 36, text_anchor="end", class_="caption")

@@ -184,8 +184,10 @@ def _answer(rows: Sequence[Judgement], times: int, of_sent: str, never: str) -> 
     verdict = worst(row.verdict for row in rows)
     row = next(row for row in rows if row.verdict is verdict)
     if verdict is Verdict.VIOLATED:
-        promised = any(one.promised for one in rows if one.verdict is verdict)
-        promise = "a broken promise" if promised else "never promised"
+        broken = [one for one in rows if one.verdict is verdict]
+        promise = "a broken promise" if any(one.promised for one in broken) else "never promised"
+        if all(one.required for one in broken):
+            promise = "not allowed in this run"
         return f"Yes, {times:,}{of_sent or (' time' if times == 1 else ' times')} ({promise})."
     if verdict is Verdict.HOLDS:
         return f"Not seen: {never}."

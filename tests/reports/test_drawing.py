@@ -123,7 +123,7 @@ def test_faults_outside_the_stretch_or_without_a_bite_are_not_drawn() -> None:
 
 def test_the_axis_says_whether_it_is_time_or_order() -> None:
     run = read(specimens.broken())
-    assert "real time" in texts(draw(shown(run, 0), 1, run, "broken"))[-1]
+    assert "seconds since the start" in texts(draw(shown(run, 0), 1, run, "broken"))[-1]
     close = Shown(
         kind="double-grant",
         sentence="",
