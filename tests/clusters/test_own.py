@@ -110,6 +110,13 @@ def test_without_words_of_its_own_it_is_held_to_what_a_lock_is_for(lock: Write) 
     assert promises.keeps == {"ownership": ("kill",)} and promises.tokens == "ordered"
 
 
+def test_a_lock_without_servers_of_the_run_lies_outside_of_it(lock: Write) -> None:
+    assert load(user_system.row(lock(LOCK)).entry).outside
+    server = "    ports = (7400,)\n    def server(name, servers, data, options): return []\n"
+    assert not load(user_system.row(lock(LOCK + server)).entry).outside
+    assert not load(user_system.row(lock(LOCK + "    server = 'redis'\n")).entry).lock.outside
+
+
 def test_all_that_is_wrong_with_a_class_is_told_at_once(lock: Write) -> None:
     bad = "class L:\n    nodes = 2\n    tokens = 'some'\n    promises = {'exclusion': 'any'}\n"
     with pytest.raises(UsageError) as caught:

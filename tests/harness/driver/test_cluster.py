@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -63,6 +64,28 @@ def test_servers_are_ready_before_anything_else_starts(machine: Machine) -> None
     assert all(one["address"] == addresses[one["node"]] for one in agent.of("adopt"))
     assert all(one["pid"] == os.getpid() for one in agent.of("adopt"))
     assert service.asked == [(name, {"flavour": "plain"}) for name in SERVERS]
+
+
+def test_locks_that_lie_outside_the_run_are_named_by_it(machine: Machine) -> None:
+    """What another run holds there, or left when its owner was killed, is not met."""
+    own = ["lock-1", "lock-2"]
+    assert cluster(machine, Service(), Books()).lock_names() == own
+    service = Service()
+    service.outside = True  # type: ignore[attr-defined]
+    running = replace(OPTIONS, system={"running": "127.0.0.1:7001"})
+    for made in (
+        cluster(machine, service, Books()),
+        cluster(machine, Service(), Books(), options=running),
+    ):
+        first = made.lock_names()
+        assert all(re.fullmatch(r"lock-[12]-[0-9a-f]{6}", name) for name in first)
+        assert made.lock_names() == first
+        made.place = replace(made.place, label="another run")
+        assert not {*first} & {*made.lock_names()}
+        made.plan = replace(PLAN, backend="sim")
+        assert made.lock_names() == own, "nothing outlives a simulated run"
+        made.plan = replace(PLAN, options={**PLAN.options, "lock_names": "a+b"})
+        assert made.lock_names() == ["a", "b"], "the user's own names"
 
 
 def test_what_the_plan_has_faults_for_is_prepared_before_the_servers_start(
