@@ -185,9 +185,10 @@ def _answer(rows: Sequence[Judgement], times: int, of_sent: str, never: str) -> 
     row = next(row for row in rows if row.verdict is verdict)
     if verdict is Verdict.VIOLATED:
         broken = [one for one in rows if one.verdict is verdict]
-        promise = "a broken promise" if any(one.promised for one in broken) else "never promised"
-        if all(one.required for one in broken):
-            promise = "not allowed in this run"
+        promise = "not allowed in this run" if any(one.required for one in broken) else ""
+        if any(one.promised and not one.required for one in broken):
+            promise = "a broken promise"
+        promise = promise or "never promised"
         return f"Yes, {times:,}{of_sent or (' time' if times == 1 else ' times')} ({promise})."
     if verdict is Verdict.HOLDS:
         return f"Not seen: {never}."

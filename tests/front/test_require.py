@@ -49,6 +49,7 @@ def test_a_required_property_that_is_violated_fails_the_run_and_is_no_promise(
     text = " ".join(said.out.split())
     assert "violated no-stale-write, which this run requires." in text
     assert "promise of no stale write" not in said.out
+    assert "(not allowed in this run)" in text and "(a broken promise)" not in text
     assert "To make this fail" not in said.out
     verdicts = json.loads(Path(".holdfast/runs/latest/verdicts.json").read_text())
     required = [one["property"] for one in verdicts["verdicts"] if one.get("required")]
