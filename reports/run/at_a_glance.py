@@ -68,7 +68,7 @@ def tiles(run: Judged) -> list[Tile]:
             len(run.verified.properties),
             count(len(run.verdicts), "property", "properties"),
         )
-        text = f"certificates, the rows that prove a verdict; of {proved} of {of}"
+        text = f"certificates (the rows as proof), {proved} of {of}"
         value = f"{run.verified.accepted:,} of {checked:,}"
         made.append(Tile(title="Checked by a second program", value=value, text=text))
     wait = run.evidence.wait_ns
