@@ -199,6 +199,7 @@ class Step:
 
     event   kind of the one that is named as what made a grant possible (`EVENTS` of
             `harness.verdicts.advice`), "" for the others
+    repeats its event is in the words of the finding's own step, so the sentence leaves it out
     """
 
     text: str
@@ -206,6 +207,7 @@ class Step:
     row: int = -1
     fault: str = ""
     event: str = field(default="", metadata=OMITTED)
+    repeats: bool = field(default=False, metadata=OMITTED)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -159,21 +159,26 @@ def groups(run: Judged, around: Around | None = None, leases: Leases = NO_LEASES
 
 
 def _lines(run: Judged, cause: Cause, finding: Shown) -> tuple[Line, ...]:
-    """The steps of a cause. A half of the proof that is no step of its own follows them."""
+    """The steps of a cause by time, numbered, with the two halves of the proof.
+
+    Verdicts of an earlier version have no step for a half that is in the finding's own words.
+    """
     proof = {mark.row: mark for mark in halves(finding, run)}
-    steps = [
-        Line(number=n, text=s.text, half=proof.get(s.row)) for n, s in enumerate(cause.steps, 1)
+    # Of two steps about one row, the later one is the finding's own.
+    place = {step.row: n for n, step in enumerate(cause.steps) if step.row in proof}
+    events = [
+        (step.t_ns, step.text, proof.get(step.row) if place.get(step.row) == n else None)
+        for n, step in enumerate(cause.steps)
     ]
-    known = {line.half.row for line in steps if line.half}
-    more = [
-        Line(
-            number=len(steps) + n,
-            text=f"{_who(mark)} {mark.text} at {seconds(run.at(mark.t_ns))}",
-            half=mark,
-        )
-        for n, mark in enumerate((mark for row, mark in proof.items() if row not in known), 1)
+    events += [
+        (mark.t_ns, f"{_who(mark)} {mark.text} at {seconds(run.at(mark.t_ns))}", mark)
+        for row, mark in proof.items()
+        if row not in place
     ]
-    return (*steps, *more)
+    events.sort(key=lambda event: event[0])
+    return tuple(
+        Line(number=n, text=text, half=half) for n, (_, text, half) in enumerate(events, 1)
+    )
 
 
 def _who(mark: Mark) -> str:

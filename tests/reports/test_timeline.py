@@ -6,6 +6,7 @@ import base64
 import gzip
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -93,6 +94,22 @@ def test_every_op_and_hold_of_the_history_is_in_the_data() -> None:
     assert [lane["name"] for lane in about["lanes"]] == [
         *(f"c{n}" for n in range(1, 6)), "resource", "n1", "n2", "n3",
     ]  # fmt: skip
+
+
+def test_a_hold_that_outlasts_its_lease_is_told_apart_from_one_within_it() -> None:
+    run, made = html.read(specimens.clean()), recorded()
+    start, sure = made.history.rows["t_ret"][made.drawn["row"]], made.drawn["sure"]
+    # Of every third hold a later response shows 50 ms more than its lease.
+    lease = np.where(np.arange(len(sure)) % 3 == 0, sure - 50_000_000, sure)
+    lease[1], lease[2] = -1, start[2]
+    shown = timeline.timeline(replace(made, drawn={**made.drawn, "lease": lease}), run, [])
+    assert shown is not None
+    past = unpacked(json.loads(shown.about)["layout"], shown.columns)["holdPast"]
+    assert past.tolist() == [50_000 if n % 3 == 0 else 0 for n in range(len(sure))]
+    older = {name: column for name, column in made.drawn.items() if name != "lease"}
+    shown = timeline.timeline(replace(made, drawn=older), run, [])
+    assert shown is not None
+    assert not unpacked(json.loads(shown.about)["layout"], shown.columns)["holdPast"].any()
 
 
 def test_beyond_the_limit_quiet_stretches_are_sampled_and_the_rest_is_kept(
