@@ -14,6 +14,7 @@ from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.verdicts.evidence import Dist
 from holdfast.harness.verdicts.finding_kinds import Kind, kind
 from holdfast.harness.verdicts.judged import Cause, Judged, Judgement, Shown
+from holdfast.harness.verdicts.proof import OVERLAPS
 from holdfast.reports.pictures import charts
 from holdfast.reports.pictures.cycle import draw_cycle
 from holdfast.reports.pictures.cycle_edges import cycle_of, section_cycle
@@ -28,6 +29,8 @@ LOG_ROWS = 240
 MANIFEST_ROWS = 80
 LATENCIES = 8
 MARK_ROWS = 32
+OTHERS = 300
+"""So many further overlaps of one cause are drawn on the timeline."""
 MARGIN_NS, US = 20_000, 1000
 """Minimum margin around a finding on the timeline, and its unit."""
 
@@ -217,6 +220,7 @@ def marks(run: Judged, cards: Sequence[Card]) -> list[dict[str, Json]]:
     t, from, to              time of the finding, and the stretch that shows all of it, in ns
     lanes, owners            nodes of its drawing; those of them that are clients
     clashes                  overlaps of holds, in microseconds since the start
+    others                   lanes and overlap of the further findings of the same cause
     arrow                    the violating request: its lanes and times in ns; None if there is none
     rows                     rows of its witnesses
     proof                    the halves of its proof: number, lane, time in ns
@@ -246,8 +250,17 @@ def _mark(run: Judged, card: Card) -> dict[str, Json]:
             for line in card.lines
             if line.half
         ],
-        "clashes": [[run.at(low) / US, run.at(high) / US] for low, high in shown.clashes],
+        "clashes": _overlaps(run, shown),
+        "others": [
+            {"lanes": _owners_of(other), "clashes": _overlaps(run, other)}
+            for other in (scene(one, run) for one in card.more[:OTHERS] if one.kind in OVERLAPS)
+        ],
     }
+
+
+def _overlaps(run: Judged, shown: Scene) -> list[list[float]]:
+    """Begin and end of each, in microseconds since the start."""
+    return [[run.at(low) / US, run.at(high) / US] for low, high in shown.clashes]
 
 
 def _owners_of(shown: Scene) -> list[str]:

@@ -340,7 +340,9 @@ class Lanes {
       const tone = toneOf(one, colours), broken = one.tone === "broken";
       if (broken) this.wash(one, view, tone, height);
       this.pen.fillStyle = tone;
-      for (const [a, b] of one.clashes) this.clash(one, a, b, view);
+      for (const shown of [one, ...one.others]) {
+        for (const [a, b] of shown.clashes) this.clash(shown, a, b, view);
+      }
       if (broken && one.clashes.length) this.between(one, view, tone);
       if (one.arrow && one.tone !== "notes") this.request(one.arrow, view, tone, colours);
     }

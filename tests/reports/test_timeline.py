@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.verdicts.proof import OVERLAPS
 from holdfast.reports.pictures import timeline
 from holdfast.reports.pictures.packed_columns import packed, ranked, signed, sparse_steps, steps
 from holdfast.reports.run import page
@@ -135,7 +136,7 @@ def test_beyond_the_limit_quiet_stretches_are_sampled_and_the_rest_is_kept(
 
 def _mark(moment: int) -> dict[str, Any]:
     return {"n": 1, "t": moment, "from": moment, "to": moment, "name": "", "tone": "broken",
-            "lock": "db", "lanes": [], "clashes": []}  # fmt: skip
+            "lock": "db", "lanes": [], "clashes": [], "others": []}  # fmt: skip
 
 
 def test_a_mark_names_the_owners_and_the_request_of_a_violation() -> None:
@@ -156,6 +157,27 @@ def test_a_mark_names_the_owners_and_the_request_of_a_violation() -> None:
                 arrow = mark["arrow"]
                 assert (arrow["from"], arrow["to"]) == (mark["owners"][0], "resource")
                 assert arrow["sent"] <= arrow["t"] == write.t_inv_ns
+
+
+def test_every_overlap_of_a_cause_is_drawn_not_only_that_of_its_first_finding() -> None:
+    """Of an owner that kept the lock while others were granted it one after another."""
+    run = html.read(specimens.broken())
+    row = next(one for one in run.verdicts if one.property == "mutual-exclusion")
+    place = next(n for n, one in enumerate(row.findings) if one.kind in OVERLAPS)
+    more = (*row.findings, row.findings[place], row.findings[place])
+    causes = tuple(
+        replace(one, findings={**one.findings, row.property: (*mine, len(more) - 2, len(more) - 1)})
+        if place in (mine := one.findings.get(row.property, ()))
+        else one
+        for one in run.causes
+    )
+    verdicts = tuple(replace(one, findings=more) if one is row else one for one in run.verdicts)
+    run = replace(run, verdicts=verdicts, causes=causes)
+    cards = [card for group in page.groups(run) for card in group.cards]
+    marks: Any = page.marks(run, cards)
+    (mark,) = [mark for mark in marks if mark["others"]]
+    assert [one["clashes"] for one in mark["others"]] == [mark["clashes"]] * 2
+    assert all(set(one["lanes"]) == set(mark["owners"]) for one in mark["others"])
 
 
 def test_the_policy_knows_one_script_and_it_is_ours() -> None:
