@@ -17,14 +17,18 @@ Cost
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
 from holdfast.checkers.facts import resource_log
 from holdfast.checkers.facts.wording import name, seconds
+from holdfast.checkers.opportunities.places.near_faults import Where, near_faults
+from holdfast.checkers.opportunities.places.served_again import jobs_known
+from holdfast.checkers.opportunities.row import CONTENDED, OpportunityRow, of_any_fault
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.job_keys import job_of
 from holdfast.harness.core.operations import Op, Status
@@ -32,6 +36,19 @@ from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
 
 PROPERTY = "exactly-once-job"
 NEEDS = ("contention", "requests", "jobs", "faults")
+OPPORTUNITIES: Sequence[OpportunityRow] = (
+    of_any_fault(
+        id="exactly-once-job/done-again/any",
+        property="exactly-once-job",
+        defect="forgets that a job was done",
+        sentence="a client was answered that a job of another client was done",
+        twin="reference:forgotten-jobs",
+        look=partial(
+            near_faults, where=Where(jobs_known, "no client found a job of another client done")
+        ),
+        change=CONTENDED,
+    ),
+)
 
 
 @dataclass(slots=True)

@@ -18,7 +18,8 @@ Cost
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
 from holdfast.checkers.facts import resource_log
@@ -26,12 +27,30 @@ from holdfast.checkers.facts.late_writes import late_writes
 from holdfast.checkers.facts.wording import drawn, seconds, who
 from holdfast.checkers.holds.derive import Attempt
 from holdfast.checkers.holds.hold_end import Ended
+from holdfast.checkers.opportunities.places.checked_owners import expired_requests
+from holdfast.checkers.opportunities.places.near_faults import Where, near_faults
+from holdfast.checkers.opportunities.row import OpportunityRow, of_any_fault
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Op, Status
-from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
+from holdfast.harness.core.verdict import Finding, PlanChange, Proof, PropertyVerdict
 
 PROPERTY = "no-expired-write"
 NEEDS = ("contention", "requests", "expired-requests", "faults")
+OPPORTUNITIES: Sequence[OpportunityRow] = (
+    of_any_fault(
+        id="no-expired-write/unchecked-end/any",
+        property="no-expired-write",
+        change=PlanChange(),
+        outlives=True,
+        defect="admits an owner whose hold is over",
+        sentence="a write reached the resource after its owner's hold had certainly ended",
+        twin="reference:unchecked-tokens",
+        look=partial(
+            near_faults,
+            where=Where(expired_requests, "no write of an owner whose hold had ended came"),
+        ),
+    ),
+)
 
 
 def check(case: Case) -> PropertyVerdict:

@@ -19,8 +19,8 @@ from holdfast.harness.campaigns.results import MEASURES, Result, failed, without
 from holdfast.harness.core import toml
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
-from holdfast.harness.core.verdict import PROPERTIES
 from holdfast.harness.plans.plan import suggest
+from holdfast.harness.properties import PROPERTIES
 
 SCHEMA = "holdfast-baseline/1"
 CELL_KEYS = ("cell", "property", "exercised", "runs", "opportunities")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.harness.core.json_value import Json
-from holdfast.harness.core.verdict import PROPERTIES
+from holdfast.harness.properties import PROPERTIES
 from holdfast.reports.many.cell_claims import CLAIMED, PARTITIONED, TEXTBOOK, CellClaim, cell_claim
 from holdfast.reports.many.matrix import HELD, NOT_EXERCISED, OPEN, VIOLATED, Matrix
 

@@ -27,7 +27,6 @@ BESIDE_THE_SURFACE: dict[str, tuple[str, ...]] = {
         "harness.core.statistics",
         "harness.core.toml",
         "harness.verdicts.evidence",
-        "harness.verdicts.finding_kinds",
         "harness.verdicts.left_unknown",
         "planning.lazy_holders",
         "reports.run.story",

@@ -1,29 +1,41 @@
-"""Kinds of findings, one row each, read by all that ask for one: `finding_kinds.toml`."""
+"""The properties that are judged, and the kinds of their findings: a module per property.
+
+They are read by all that ask for one, the second program too, and by code on nodes from its zip.
+"""
 
 from __future__ import annotations
 
-import tomllib
-from dataclasses import dataclass
-from pathlib import Path
+import pkgutil
+from collections.abc import Iterator
+from importlib import import_module
+
+from holdfast.harness.core.verdict import Kind, Property
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Kind:
-    """A kind of finding: its words, what goes wrong, and which lost row could explain it."""
-
-    name: str
-    means: str
-    remedy: str
-    mechanism: str = ""
-    lost_row: str = ""
+def _declared() -> Iterator[tuple[str, Property]]:
+    for module in pkgutil.iter_modules(__path__, f"{__name__}."):
+        name = module.name.rpartition(".")[2].replace("_", "-")
+        yield name, import_module(module.name).PROPERTY
 
 
-KINDS = {
-    name: Kind(**row)
-    for name, row in tomllib.loads(
-        Path(__file__).with_name("finding_kinds.toml").read_text()
-    ).items()
+PROPERTIES: dict[str, Property] = dict(sorted(_declared(), key=lambda one: one[1].place))
+"""Property id -> what it is, in the order in which reports have them. Its checker is the module of
+the property's name in `checkers/properties`."""
+KINDS: dict[str, Kind] = {
+    name: kind for one in PROPERTIES.values() for name, kind in one.kinds.items()
+} | {
+    # Of any model of `check --model`.
+    "not-linearizable": Kind(
+        name="Not linearizable",
+        mechanism="none",
+        means=(
+            "no order of the operations, each taking effect between its call and its"
+            " return, is one that the object allows"
+        ),
+        remedy="Look at the first operation named, and at those concurrent with it.",
+    ),
 }
+"""Kinds of findings, by their names in verdicts.json."""
 
 
 def of_mechanism(mechanism: str) -> tuple[str, ...]:

@@ -1,12 +1,14 @@
-"""Rules of responses that cannot be right: holder, queue length, whether a hold is in force."""
+"""Truthful queries: responses that cannot be right: holder, length, whether a hold is in force."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from holdfast.harness.verification.owner_opportunities import OwnerPattern, Owners
 from holdfast.harness.verification.rule import ANY, ASK, OK, Rule, known, knows, sides
 
-QUERIES: dict[str, Rule] = {}
+RULES: dict[str, Rule] = {}
 _FALSE = ("false-answer",)
 _HOLDER, _PLACE = {"query": ("holder", OK)}, {"query": ("place", OK)}
 _PLAIN = "not in_tree(query)"
@@ -15,7 +17,7 @@ _ORDERED = ("ordered tokens",)
 
 def _add(name: str, **parts: Any) -> None:
     rule: dict[str, Any] = {"kinds": _FALSE, "lock": "query", **parts}
-    QUERIES[f"{rule['kinds'][0]}/{name}"] = Rule(**rule)
+    RULES[f"{rule['kinds'][0]}/{name}"] = Rule(**rule)
 
 
 # The holder. A response without a token means that no client holds.
@@ -305,22 +307,8 @@ _add(
     assumes=("bound",),
 )
 
-# A waiter that is notified of its grant later than a holder query returns it.
-QUERIES["late-grant-notice"] = Rule(
-    kinds=("late-grant-notice",),
-    lock="a",
-    roles={"a": (ASK, "ok|info"), "waiting": ("waiting", OK), "named": ("holder", OK)},
-    where=(
-        "waiting.attempt == a.attempt",
-        "named.key == a.key",
-        "alone_with_token(a)",
-        "not entered_unknown(a, named)",
-        "undisturbed(a, named.t_ret, limit)",
+PATTERNS: Mapping[str, OwnerPattern] = {
+    "truthful-queries/false-answer/any": OwnerPattern(
+        ("grant", "answer"), Owners.answer, near=Owners.near_answer
     ),
-    facts=(
-        "0 < limit",
-        "-1 < a.token",
-        "named.token == a.token",
-        "named.t_ret + slack + limit < a.t_ret",
-    ),
-)
+}

@@ -1,4 +1,4 @@
-"""Rules of findings about power losses and operations on servers; see `rules`.
+"""Durable grants: findings about power losses and operations on servers.
 
 The times of a power loss or an operation (`cut_from`, `cut_to`) and of a hang are in no recorded
 row: a certificate states them, and they must be those of an effective fault as it was measured. A
@@ -7,7 +7,16 @@ power loss and a hang must be of a majority of the servers.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from holdfast.harness.verification.rule import ASK, OK, Rule, known, knows, proves, sides
+from holdfast.harness.verification.stroke_opportunities import (
+    DECIDERS,
+    StrokePattern,
+    Strokes,
+    held,
+    numbered,
+)
 
 _CUT = ("cut_from", "cut_to")
 _UNDONE = "lost_or_operated(cut_from, cut_to)"
@@ -36,7 +45,7 @@ def _token_after(what: str, happened: str) -> Rule:
     )
 
 
-DURABILITY: dict[str, Rule] = {
+RULES: dict[str, Rule] = {
     "lost-grant/proved": Rule(
         kinds=("lost-grant",),
         lock="older",
@@ -91,4 +100,8 @@ DURABILITY: dict[str, Rule] = {
         facts=("frozen_from + slack < a.t_inv", "a.t_ret + slack < frozen_to"),
         states=("frozen_from", "frozen_to"),
     ),
+}
+PATTERNS: Mapping[str, StrokePattern] = {
+    "durable-grants/undone-grant/crash": held(DECIDERS, Strokes.outlived),
+    "durable-grants/undone-token/crash": numbered(DECIDERS, Strokes.renumbered),
 }
