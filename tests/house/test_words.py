@@ -24,6 +24,7 @@ from holdfast.clusters.libraries.rows import LIBRARIES
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import ABILITIES
 from holdfast.harness.properties import KINDS, PROPERTIES
+from holdfast.reports.many.claims import CLAIMS
 from holdfast.scenarios import SCENARIOS, path_of
 from tests.house.imports import nodes
 
@@ -224,6 +225,9 @@ def summaries() -> Iterator[Text]:
         yield text, name
     for name, one in PROPERTIES.items():
         yield one.sentence, name
+    for name, claim in CLAIMS.items():
+        cells = "\n".join(cell.says for cell in claim.cells.values())
+        yield f"{claim.claim}\n{claim.mechanism}\n{claim.caveat}\n{cells}", name
     for name, words in KINDS.items():
         yield f"{words.name}\n{words.means}\n{words.remedy}", name
     for name in SCENARIOS:
