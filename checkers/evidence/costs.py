@@ -1,4 +1,4 @@
-"""Cost of the lease's duration: holds that it ended too soon, and the wait after a death.
+"""What a lock costs: a grant under contention, and the duration of its lease.
 
 No verdict depends on it. A lease that is too short expires while its owner is alive; one that is
 too long blocks the lock after its owner has died; without a lease the lock stays blocked.
@@ -8,15 +8,25 @@ from __future__ import annotations
 
 import numpy as np
 
+from holdfast.checkers.evidence.availability import waits
 from holdfast.checkers.facts.distribution import dist
+from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import DEATHS, Attempt, attempts
 from holdfast.checkers.holds.history_index import column
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.json_value import plain
-from holdfast.harness.core.operations import Status
+from holdfast.harness.core.operations import Op, Status
 
 SECTIONS = (5, 10)
 """A suitable lease is between these multiples of the critical section's p99 under load."""
+
+
+def crowding(case: Case) -> dict[str, object]:
+    """{grants, latency_ns} of the granted acquires, a distribution; and the entries of `waits`."""
+    asked = table(case)
+    granted = asked.ok & (asked.op != Op.PROBE)
+    latency = dist(asked.ret[granted] - asked.inv[granted])
+    return {"grants": int(granted.sum()), "latency_ns": plain(latency), **plain(waits(case))}
 
 
 def calibration(case: Case) -> dict[str, object]:
