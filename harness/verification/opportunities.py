@@ -17,7 +17,7 @@ from holdfast.harness.verification.conditions import Conditions, Row
 from holdfast.harness.verification.derived import INF, Window
 from holdfast.harness.verification.owner_opportunities import OwnerPattern, Owners
 from holdfast.harness.verification.recorded_rows import SAYS_WHY
-from holdfast.harness.verification.rule import OPS, STATUSES
+from holdfast.harness.verification.rule import OPS, STATUSES, Refused
 from holdfast.harness.verification.rules import PATTERNS
 from holdfast.harness.verification.stroke_opportunities import (
     DECIDERS,
@@ -32,11 +32,7 @@ Told = Mapping[str, Any]
 """An object of verdicts.json."""
 
 
-class Refused(Exception):
-    """Why an opportunity is not accepted."""
-
-
-class Opportunities:
+class WitnessCheck:
     """The opportunities of one run, against its rows."""
 
     def __init__(self, conditions: Conditions, *, whole: bool = True) -> None:

@@ -32,6 +32,10 @@ storm, how long a wait-for cycle may last."""
 STATUSES = {"invoked": 1, "ok": 2, "fail": 3, "info": 4, "not-owner": 5}
 
 
+class Refused(Exception):
+    """Why a certificate or an opportunity is not accepted."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rule:
     """One way to prove findings of some kinds. `lock` is the role whose key the finding names.

@@ -21,7 +21,7 @@ from holdfast.harness.core.operations import Op
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.runs.directory import RunDir
 from holdfast.harness.verification.opportunities import (
-    Opportunities,
+    WitnessCheck,
     witnessed,
 )
 from holdfast.harness.verification.rules import PATTERNS
@@ -124,16 +124,16 @@ def entries(verdicts: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     return [(f, dict(e)) for row in verdicts["verdicts"] for f, e in witnessed(row)]
 
 
-def checked(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> Opportunities:
+def checked(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> WitnessCheck:
     """The verifier of a run, to ask it about changed entries without reading the run again."""
-    made: list[Opportunities] = []
-    own = Opportunities.__init__
+    made: list[WitnessCheck] = []
+    own = WitnessCheck.__init__
 
-    def noted(self: Opportunities, *given: Any, **named: Any) -> None:
+    def noted(self: WitnessCheck, *given: Any, **named: Any) -> None:
         own(self, *given, **named)
         made.append(self)
 
-    monkeypatch.setattr(Opportunities, "__init__", noted)
+    monkeypatch.setattr(WitnessCheck, "__init__", noted)
     verify_run(run.path)
     return made[0]
 
