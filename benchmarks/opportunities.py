@@ -1,6 +1,6 @@
 """What it costs to look for opportunities in a big run, beside judging it.
 
-Run: `python -m benchmarks.opportunities [--ops N] [--locks N] [--faults N] [--rounds N]`. The run
+Run: `python -m benchmarks.opportunities [--ops N] [--locks N] [--writes N] [--faults N]`. The run
 directory is drawn by `run_directory.py`, with writes, and has no faults. It is judged in this
 process by all of its checkers; then every row of the table is looked at in the same history, as if
 faults of each class had struck the servers in turn. The number that counts is the ratio of the two,

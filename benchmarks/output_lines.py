@@ -98,14 +98,18 @@ def rows(text: str, columns: int) -> int:
 def main(argv: Sequence[str] | None = None) -> None:
     """Print one line per plan, output and width."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", default=list(PLANS), choices=PLANS)
+    # argparse of Python 3.11 compares no names at all with `choices`.
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(PLANS)}")
     parser.add_argument("--columns", nargs="+", type=int, default=[100, 80])
     parser.add_argument("--print", action="store_true", dest="shown", help="the texts as well")
     args = parser.parse_args(argv)
-    if "del" in args.names:
+    names = args.names or list(PLANS)
+    if unknown := [name for name in names if name not in PLANS]:
+        parser.error(f"unknown NAME {unknown[0]!r}")
+    if "del" in names:
         needs.namespaces()
         needs.binary("redis-server")
-    for name in args.names:
+    for name in names:
         for columns in args.columns:
             with tempfile.TemporaryDirectory() as folder:
                 for output, text in texts(Path(folder), name, columns):

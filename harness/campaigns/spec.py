@@ -334,7 +334,7 @@ def _plan(
     """The plan of one combination with its first seed; None if it is invalid."""
     table: dict[str, Json] = {**base, "system": chosen["system"], "workload": chosen["workload"]}
     try:
-        if chosen["nemesis"] not in ("", CALM):
+        if chosen["nemesis"]:
             named = parse_nemesis(chosen["nemesis"])
             table["nemesis"] = [{"name": name, **options} for name, options in named]
         plan = parse(json.loads(json.dumps(table)), reading.known, "plan")

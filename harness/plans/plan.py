@@ -17,6 +17,7 @@ from holdfast.harness.core.durations import duration_ns, duration_text, positive
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.ports import Fault
+from holdfast.harness.core.verdict import CALM
 from holdfast.harness.plans import events
 from holdfast.harness.properties import PROPERTIES
 
@@ -148,7 +149,10 @@ def parse_nemesis(text: str) -> list[tuple[str, dict[str, str]]]:
     """ "pause:target=holder,for=3s" or "partition,kill": a list of names, or one with options.
 
     After a colon every part with "=" belongs to the preceding name; one without begins the next.
+    `CALM` ("none", as help, campaigns and tables call it) is the empty list.
     """
+    if text.strip() == CALM:
+        return []
     found: list[tuple[str, dict[str, str]]] = []
     for part in text.split(","):
         file = FILE.match(part.strip())

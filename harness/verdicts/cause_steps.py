@@ -10,6 +10,7 @@ from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.fault_traits import OPERATIONS, UNKNOWN, Traits
 from holdfast.harness.verdicts.judged import Event, Judged, ObservedFault, Shown, Step
 from holdfast.harness.verdicts.met_calls import first_met_ns, happened
+from holdfast.harness.verdicts.proof import contradicting, decisive_ns
 
 FAULTS = 3
 """Faults of one cause that are named; of more, their kinds and number."""
@@ -67,7 +68,7 @@ def steps_of(
         steps = [replace(one, event=between.event) for one in steps]
     elif between is not None:
         steps.append(between)
-    steps += _calls(names, finding) if finding.kind in BY_CALLS else [_own(finding)]
+    steps += _calls(names, finding) if finding.kind in BY_CALLS else _own(names, finding)
     return tuple(sorted(steps, key=lambda one: one.t_ns))
 
 
@@ -79,11 +80,21 @@ def _open(run: Judged, faults: Iterable[ObservedFault], between: Step) -> list[O
 
 def sentence_of(steps: Iterable[Step]) -> str:
     """The steps as one sentence."""
-    return f"{'; '.join(step.text for step in steps).rstrip('.')}."
+    return f"{'; '.join(step.text for step in steps if not step.repeats).rstrip('.')}."
 
 
-def _own(finding: Shown) -> Step:
-    return Step(text=finding.sentence.rstrip("."), t_ns=finding.t_ns)
+def _own(names: _Names, finding: Shown) -> list[Step]:
+    """The finding's sentence as the step of the half of its proof that it begins with, if that was
+    at its time, and the other half, which its words have too."""
+    pair = contradicting(finding)
+    own = next((one for one in pair if finding.t_ns in (decisive_ns(one), one.t_ret_ns)), None)
+    row = own.row if own is not None else -1
+    steps = [Step(text=finding.sentence.rstrip("."), t_ns=finding.t_ns, row=row)]
+    for one in pair:
+        if one is not own:
+            text, t_ns = _clause(names, one, finding)
+            steps.append(Step(text=text, t_ns=t_ns, row=one.row, repeats=True))
+    return steps
 
 
 def _kinds(faults: Iterable[ObservedFault]) -> str:
@@ -97,7 +108,7 @@ def _began_ns(fault: ObservedFault) -> int:
 def _fault_step(
     names: _Names, fault: ObservedFault, traits: Traits, granted: Sequence[Event]
 ) -> Step:
-    nodes = " and ".join(fault.nodes) or fault.target or "the network"
+    nodes = _listed(fault.nodes) or fault.target or "the network"
     began_ns = _began_ns(fault)
     lasted = f" at {names.at(began_ns)} for {span(fault.to_ns - fault.from_ns)}"
     # A later renewal cannot have been sent while its client was stopped.
@@ -129,6 +140,11 @@ def _met_step(names: _Names, fault: ObservedFault, clauses: str, leases: str) ->
     lasted = f" for {span(fault.to_ns - met_ns)}{leases}" if "was stopped" in clauses else ""
     text = f"{clauses} ({fault.do}) at {names.at(met_ns)}{lasted}"
     return Step(text=text, t_ns=met_ns, fault=fault.id)
+
+
+def _listed(nodes: Sequence[str]) -> str:
+    """ "n1, n3 and n5"."""
+    return " and ".join(part for part in (", ".join(nodes[:-1]), *nodes[-1:]) if part)
 
 
 def _was(fault: ObservedFault) -> str:
@@ -215,4 +231,6 @@ def _clause(names: _Names, event: Event, finding: Shown) -> tuple[str, int]:
             what = "accepted" if ok else "rejected"
             return f"the resource {what} {node}'s late write at {sent}", event.t_inv_ns
         case _:
-            return f"{event.op} of {node} at {sent}: {event.status}", event.t_inv_ns
+            answered = event.status not in ("info", "invoked")
+            response = f"returned {event.status}" if answered else "had no response"
+            return f"{node}'s {event.op}, sent at {sent}, {response}", event.t_inv_ns

@@ -43,6 +43,10 @@ def state_of(verdict: Verdict, *, promised: bool) -> Outcome:
     return Outcome.HOLDS if verdict is Verdict.HOLDS else Outcome.UNKNOWN
 
 
+NO_REPORT = "none: it could not be written"
+"""In place of the path of a report."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Event:
     """One op of the history that is a witness; t_ret_ns 0: it never returned."""
@@ -195,6 +199,7 @@ class Step:
 
     event   kind of the one that is named as what made a grant possible (`EVENTS` of
             `harness.verdicts.advice`), "" for the others
+    repeats its event is in the words of the finding's own step, so the sentence leaves it out
     """
 
     text: str
@@ -202,6 +207,7 @@ class Step:
     row: int = -1
     fault: str = ""
     event: str = field(default="", metadata=OMITTED)
+    repeats: bool = field(default=False, metadata=OMITTED)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -349,7 +355,7 @@ class Judged:
         return sum(node != "probe" for node in self.nodes.values())
 
     def report_path(self) -> str:
-        """Path of the run's HTML report, or its default."""
+        """Path of the run's HTML report, or its default; `NO_REPORT` if it could not be written."""
         return self.report or f".holdfast/runs/{self.run}/report.html"
 
     def outcome(self) -> Outcome:

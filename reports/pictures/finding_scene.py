@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 
 from holdfast.harness.verdicts.judged import Event, Judged, ObservedFault, Shown
+from holdfast.harness.verdicts.proof import OVERLAPS, SECOND_HOLDS, contradicting, decisive_ns
 from holdfast.reports.pictures.svg import Scale, by_order, linear
 from holdfast.reports.text.formatting import NS, plain, span
 
 RESOURCE = "resource"
-OVERLAPS = {"double-grant", "broken-lease", "double-holder", "dead-grant", "stale-belief"}
-"""Kinds that are proved by two overlapping holds; the others are proved by an event."""
-
 OUTLASTED = {"stale-accepted-write", "expired-owner-write"}
 """Kinds whose first span is a claim that may have outlasted its hold: from another client's grant
 on, it is only a belief of its client."""
@@ -140,7 +138,6 @@ def told(event: Event) -> str:
 
 def _mark(event: Event, finding: Shown, run: Judged) -> Mark:
     op = event.op.replace("_", "-")
-    returned = event.t_ret_ns > 0
     sender, sent = "", 0
     if op.startswith("served"):
         lane = RESOURCE
@@ -151,11 +148,9 @@ def _mark(event: Event, finding: Shown, run: Judged) -> Mark:
                 sent = min(other.t_inv_ns, sent)
     else:
         lane = event.node or run.client(event.process)
-    grants = op in {"acquire", "try", "probe", "waiting"}
-    at_return = returned and (grants or event.status == "not-owner")
     return Mark(
         lane=lane,
-        t_ns=event.t_ret_ns if at_return else event.t_inv_ns,
+        t_ns=decisive_ns(event),
         text=f"{plain(sender, 14)}: {told(event)}" if sender else told(event),
         outcome="ok" if event.status == "ok" else "no" if event.status == "fail" else "unknown",
         call=(event.t_inv_ns, event.t_ret_ns) if event.t_ret_ns > event.t_inv_ns else None,
@@ -167,18 +162,8 @@ def _mark(event: Event, finding: Shown, run: Judged) -> Mark:
 
 
 def halves(finding: Shown, run: Judged) -> tuple[Mark, ...]:
-    """The two events that contradict each other, by time: the last ones of the two attempts whose
-    last ones are latest. Fewer if its witnesses have fewer.
-
-    Of two holds at once only ok responses count: a refused release shows nothing of a hold, its
-    lease does, which is that of the grant or renewal.
-    """
-    shown = finding.witnesses
-    if finding.kind in OVERLAPS:
-        shown = tuple(one for one in shown if one.status == "ok") or shown
-    marks = sorted((_mark(one, finding, run) for one in shown), key=lambda m: m.t_ns)
-    last = {mark.attempt or -n: mark for n, mark in enumerate(marks, 1) if mark.row >= 0}
-    return tuple(sorted(last.values(), key=lambda mark: mark.t_ns)[-2:])
+    """The two events that contradict each other, by time; fewer if its witnesses have fewer."""
+    return tuple(_mark(event, finding, run) for event in contradicting(finding))
 
 
 def _bars(finding: Shown, run: Judged, times: list[int], leases: Leases) -> tuple[Bar, ...]:
@@ -187,6 +172,8 @@ def _bars(finding: Shown, run: Judged, times: list[int], leases: Leases) -> tupl
     first = min([*times, *(start for start, _, _, _ in finding.spans)])
     room = last + max((last - first) // 8, 1_000_000)
     newer_ns = _newer_ns(finding)
+    # Holds that were in force at once are drawn as far as a lease or a response proves them.
+    proved = finding.kind in SECOND_HOLDS - {"stale-belief"}
     bars = []
     for n, (start, end, label, index) in enumerate(finding.spans):
         if 0 <= index < len(finding.witnesses):
@@ -205,7 +192,7 @@ def _bars(finding: Shown, run: Judged, times: list[int], leases: Leases) -> tupl
                 to_ns=max(room if open_end else end, start),
                 text=plain(label, 48),
                 open_end=open_end,
-                belief_ns=min(filter(None, (lease, believed)), default=0),
+                belief_ns=min(filter(None, (0 if proved else lease, believed)), default=0),
                 lease_ns=lease if lease <= max(room if open_end else end, start) else 0,
             )
         )

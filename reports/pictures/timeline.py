@@ -228,6 +228,17 @@ def _columns(
     return columns, {"first": first, "tokenNames": names}
 
 
+def _past(lease: Ints | None, start: Ints, sure_length: Ints) -> Ints:
+    """How long each hold was in force after its lease, as a later ok response shows; 0 for none.
+
+    A recording of an older version, from a Parquet file, does not have the ends of leases.
+    """
+    if lease is None:
+        return np.zeros(len(start), np.int64)
+    left = lease // UNIT_NS - start
+    return np.where((lease >= 0) & (left > 0), np.maximum(sure_length - left, 0), 0)
+
+
 def _holds(
     recorded: Recorded, run: Judged, keep: npt.NDArray[np.intp]
 ) -> dict[str, npt.NDArray[np.generic]]:
@@ -241,6 +252,7 @@ def _holds(
     start = rows["t_ret"][row] // UNIT_NS
     length = np.where(end >= 0, end // UNIT_NS - start, run.end_ns // UNIT_NS - start)
     sure_length = np.where(sure >= 0, sure // UNIT_NS - start, 0)
+    lease = drawn["lease"][order] if "lease" in drawn else None
     renewal = place[drawn["renewal"]]
     there = np.flatnonzero(renewal >= 0)
     there = there[np.argsort(renewal[there], kind="stable")]
@@ -248,6 +260,7 @@ def _holds(
         "holdOp": np.diff(place[row], prepend=0),
         "holdLength": np.maximum(length, 0),
         "holdLoose": np.maximum(length - sure_length, 0),
+        "holdPast": _past(lease, start, sure_length),
         "holdTail": drawn["lapses"][order].astype(np.uint8) | (end < 0).astype(np.uint8) << 1,
         "renewOp": np.diff(renewal[there], prepend=0),
         "margin": signed(drawn["margin"][there] // UNIT_NS),

@@ -68,9 +68,9 @@ def tiles(run: Judged) -> list[Tile]:
             len(run.verified.properties),
             count(len(run.verdicts), "property", "properties"),
         )
-        text = f"certificates, for {proved} of {of}"
+        text = f"certificates (the rows as proof), {proved} of {of}"
         value = f"{run.verified.accepted:,} of {checked:,}"
-        made.append(Tile(title="Verified independently", value=value, text=text))
+        made.append(Tile(title="Checked by a second program", value=value, text=text))
     wait = run.evidence.wait_ns
     if wait.n:
         late = run.evidence.timeouts
@@ -81,12 +81,12 @@ def tiles(run: Judged) -> list[Tile]:
 
 
 def properties(run: Judged) -> str:
-    """ "2 violated, 1 limit, 3 held, 2 unknown"."""
+    """ "2 violated, 1 limit (violated, never promised), 3 held, 2 unknown"."""
     verdicts = [one.verdict for one in run.verdicts]
     broken = sum(one.promised for one in run.verdicts if one.verdict is Verdict.VIOLATED)
     counts = (
         (broken, "violated"),
-        (verdicts.count(Verdict.VIOLATED) - broken, "limit"),
+        (verdicts.count(Verdict.VIOLATED) - broken, "limit (violated, never promised)"),
         (verdicts.count(Verdict.UNKNOWN), "unknown"),
         (verdicts.count(Verdict.HOLDS), "held"),
     )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.verdicts.judged import Judged, Judgement, UnderKind
-from holdfast.reports.text.formatting import count, plain
+from holdfast.reports.text.formatting import count, plain, stopped
 
 FEW = 10
 """Fewer opportunities than this say little: a defect that shows in a quarter of them may not."""
@@ -53,13 +54,24 @@ class Tried:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Cell:
+    """The state of some properties under kinds of fault that stand side by side: "none" where they
+    were not judged. why: of UNKNOWN what the run lacked."""
+
+    kinds: tuple[str, ...]
+    state: str
+    why: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Asked:
-    """Properties in the table of an inconclusive run that share a row: their state, and that under
-    each planned kind of fault, "none" where they were not judged."""
+    """Properties in the table of an inconclusive run that share a row: their state, with the reason
+    of UNKNOWN, and the same under each planned kind of fault."""
 
     props: tuple[str, ...]
     state: str
-    cells: tuple[str, ...]
+    cells: tuple[Cell, ...]
+    why: str = ""
 
 
 def tried(run: Judged) -> list[Tried]:
@@ -137,19 +149,27 @@ def absent(run: Judged) -> dict[str, str]:
 
 
 def asked(run: Judged) -> list[Asked]:
-    """The properties with a cell per planned kind of fault; one cell for a run without. Those with
-    equal cells share a row: what a run leaves open it leaves open for several."""
+    """The properties with a cell per planned kind of fault, neighbours with one reason as one; one
+    cell for a run without. Those with equal cells share a row: what a run leaves open it leaves
+    open for several."""
     columns = kinds(run)
-    rows: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    rows: dict[tuple[tuple[str, str], tuple[Cell, ...]], list[str]] = {}
     for one in run.verdicts:
-        state = _state(one.verdict, promised=one.promised)
-        cells = tuple(_cell(one, one.under.get(kind)) for kind in columns)
+        own = _state(one.verdict, promised=one.promised), _why(one)
+        cells = tuple(_cells(one, columns))
         # With faults the cells are all that is shown.
-        rows.setdefault(("" if cells else state, cells), []).append(one.property)
+        rows.setdefault((("", "") if cells else own, cells), []).append(one.property)
     return [
-        Asked(props=tuple(props), state=state, cells=cells)
-        for (state, cells), props in rows.items()
+        Asked(props=tuple(props), state=state, why=why, cells=cells)
+        for ((state, why), cells), props in rows.items()
     ]
+
+
+def _cells(one: Judgement, columns: Sequence[str]) -> Iterator[Cell]:
+    """The states of a property under the kinds of fault, neighbours with one reason as one."""
+    states = [(*_cell(one, one.under.get(kind)), kind) for kind in columns]
+    for key, same in groupby(states, key=lambda each: each[:2] if each[1] else each):
+        yield Cell(kinds=tuple(kind for *_, kind in same), state=key[0], why=key[1])
 
 
 def questions(run: Judged) -> tuple[int, int]:
@@ -163,8 +183,16 @@ def questions(run: Judged) -> tuple[int, int]:
     return states.count(Verdict.UNKNOWN), len(states)
 
 
-def _cell(one: Judgement, at: UnderKind | None) -> str:
-    return "none" if at is None else _state(at.verdict, promised=one.promised)
+def _cell(one: Judgement, at: UnderKind | None) -> tuple[str, str]:
+    """The state of a property under one kind of fault, and the reason of UNKNOWN."""
+    return ("none", "") if at is None else (_state(at.verdict, promised=one.promised), _why(at))
+
+
+def _why(at: Judgement | UnderKind) -> str:
+    """The first reason of UNKNOWN: the others say the same of one kind of fault after another."""
+    if at.verdict is not Verdict.UNKNOWN:
+        return ""
+    return stopped(at.reason.partition("; ")[0] or "not tested", 160)
 
 
 def _state(verdict: Verdict, *, promised: bool) -> str:

@@ -14,6 +14,7 @@ from holdfast.harness.core.verdict import Kind, Verdict
 from holdfast.harness.properties import kind
 from holdfast.harness.verdicts.evidence import Dist
 from holdfast.harness.verdicts.judged import Cause, Judged, Judgement, Shown
+from holdfast.harness.verdicts.proof import OVERLAPS
 from holdfast.reports.pictures import charts
 from holdfast.reports.pictures.cycle import draw_cycle
 from holdfast.reports.pictures.cycle_edges import cycle_of, section_cycle
@@ -28,6 +29,8 @@ LOG_ROWS = 240
 MANIFEST_ROWS = 80
 LATENCIES = 8
 MARK_ROWS = 32
+OTHERS = 300
+"""So many further overlaps of one cause are drawn on the timeline."""
 MARGIN_NS, US = 20_000, 1000
 """Minimum margin around a finding on the timeline, and its unit."""
 
@@ -159,21 +162,26 @@ def groups(run: Judged, around: Around | None = None, leases: Leases = NO_LEASES
 
 
 def _lines(run: Judged, cause: Cause, finding: Shown) -> tuple[Line, ...]:
-    """The steps of a cause. A half of the proof that is no step of its own follows them."""
+    """The steps of a cause by time, numbered, with the two halves of the proof.
+
+    Verdicts of an earlier version have no step for a half that is in the finding's own words.
+    """
     proof = {mark.row: mark for mark in halves(finding, run)}
-    steps = [
-        Line(number=n, text=s.text, half=proof.get(s.row)) for n, s in enumerate(cause.steps, 1)
+    # Of two steps about one row, the later one is the finding's own.
+    place = {step.row: n for n, step in enumerate(cause.steps) if step.row in proof}
+    events = [
+        (step.t_ns, step.text, proof.get(step.row) if place.get(step.row) == n else None)
+        for n, step in enumerate(cause.steps)
     ]
-    known = {line.half.row for line in steps if line.half}
-    more = [
-        Line(
-            number=len(steps) + n,
-            text=f"{_who(mark)} {mark.text} at {seconds(run.at(mark.t_ns))}",
-            half=mark,
-        )
-        for n, mark in enumerate((mark for row, mark in proof.items() if row not in known), 1)
+    events += [
+        (mark.t_ns, f"{_who(mark)} {mark.text} at {seconds(run.at(mark.t_ns))}", mark)
+        for row, mark in proof.items()
+        if row not in place
     ]
-    return (*steps, *more)
+    events.sort(key=lambda event: event[0])
+    return tuple(
+        Line(number=n, text=text, half=half) for n, (_, text, half) in enumerate(events, 1)
+    )
 
 
 def _who(mark: Mark) -> str:
@@ -212,6 +220,7 @@ def marks(run: Judged, cards: Sequence[Card]) -> list[dict[str, Json]]:
     t, from, to              time of the finding, and the stretch that shows all of it, in ns
     lanes, owners            nodes of its drawing; those of them that are clients
     clashes                  overlaps of holds, in microseconds since the start
+    others                   lanes and overlap of the further findings of the same cause
     arrow                    the violating request: its lanes and times in ns; None if there is none
     rows                     rows of its witnesses
     proof                    the halves of its proof: number, lane, time in ns
@@ -241,8 +250,17 @@ def _mark(run: Judged, card: Card) -> dict[str, Json]:
             for line in card.lines
             if line.half
         ],
-        "clashes": [[run.at(low) / US, run.at(high) / US] for low, high in shown.clashes],
+        "clashes": _overlaps(run, shown),
+        "others": [
+            {"lanes": _owners_of(other), "clashes": _overlaps(run, other)}
+            for other in (scene(one, run) for one in card.more[:OTHERS] if one.kind in OVERLAPS)
+        ],
     }
+
+
+def _overlaps(run: Judged, shown: Scene) -> list[list[float]]:
+    """Begin and end of each, in microseconds since the start."""
+    return [[run.at(low) / US, run.at(high) / US] for low, high in shown.clashes]
 
 
 def _owners_of(shown: Scene) -> list[str]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from holdfast.harness.core.clock import MILLISECOND
 from holdfast.harness.core.verdict import Verdict, worst
 from holdfast.harness.properties import PROPERTIES, kind
+from holdfast.harness.verdicts.cause_steps import BY_CALLS
 from holdfast.harness.verdicts.judged import Cause, Judged, Judgement, Outcome
 from holdfast.harness.verdicts.left_unknown import of_run
 from holdfast.reports.run.at_a_glance import kinds_named
@@ -226,7 +227,7 @@ class Entry:
     title    name of the kind of finding that began it
     sentence the fault, the calls and what followed, of its first occurrence
     brief    the same without what follows from the rest
-    often    how often it occurred, after which faults
+    times    how often it occurred; often: the same, with the faults after which it did
     extent   the same with its findings by property; findings: those alone
     means    what such a finding is; remedy: what to do
     """
@@ -235,6 +236,7 @@ class Entry:
     title: str
     sentence: str
     brief: str
+    times: str
     often: str
     extent: str
     findings: str
@@ -263,6 +265,7 @@ def _entry(run: Judged, cause: Cause) -> Entry:
         title=plain(words.name, 60),
         sentence=stopped(cause.sentence, 1200),
         brief=stopped(_brief(run, cause), 600),
+        times=_times(cause),
         often=_often(run, cause),
         extent=_extent(run, cause),
         findings=_findings(cause),
@@ -278,14 +281,14 @@ def _brief(run: Judged, cause: Cause) -> str:
     finding = next(row.findings[place] for row in run.verdicts if row.property == prop)
     if not cause.steps:
         return cause.sentence
-    *earlier, last = cause.steps
+    *earlier, last = [step for step in cause.steps if not step.repeats]
     calls = {event.row: event.op for event in finding.witnesses}
     events = [step for step in earlier if step.fault or step.event]
     grants = [step for step in earlier if calls.get(step.row) in ("acquire", "try")]
     newer = grants[1:] if events else grants
     texts = [step.text for step in earlier if step in events or step in newer]
     # The reason why the lock was held then stands behind a colon.
-    what = last.text if last.row >= 0 else last.text.partition(": ")[0]
+    what = last.text if finding.kind in BY_CALLS else last.text.partition(": ")[0]
     return "; ".join([*texts, what])
 
 
@@ -304,10 +307,8 @@ def _findings(cause: Cause) -> str:
 
 
 def _often(run: Judged, cause: Cause) -> str:
-    """ "9 times (18 findings), after 3 of 3 pause faults": what the page and its tables show."""
-    findings = sum(len(places) for places in cause.findings.values())
-    more = f" ({count(findings, 'finding')})" if findings != cause.times else ""
-    return f"{_times(cause)}{more}, {_after(run, cause)}"
+    """ "9 times, after 3 of 3 pause faults": what the page and its tables show."""
+    return f"{_times(cause)}, {_after(run, cause)}"
 
 
 def _times(cause: Cause) -> str:

@@ -105,7 +105,7 @@ function narrow(lanes, ops, okStatus, match, held) {
     for (let k = 0; k < all.n; k++) if (held(all.op[k])) kept.push(k);
     const taken = (column) => column.constructor.from(kept, (k) => column[k]);
     lane.hold = { n: kept.length, op: taken(all.op), from: taken(all.from), sure: taken(all.sure),
-      to: taken(all.to), tail: taken(all.tail) };
+      to: taken(all.to), tail: taken(all.tail), lease: taken(all.lease) };
     summed(lane.hold);
   }
 }
@@ -118,7 +118,8 @@ function holdsInto(lanes, about, columns, ops) {
   }
   for (const lane of lanes) {
     lane.hold = { n: 0, op: new Uint32Array(lane.holds), from: new Float64Array(lane.holds),
-      sure: new Float64Array(lane.holds), to: new Float64Array(lane.holds), tail: new Uint8Array(lane.holds) };
+      sure: new Float64Array(lane.holds), to: new Float64Array(lane.holds), tail: new Uint8Array(lane.holds),
+      lease: new Float64Array(lane.holds) };
   }
   for (let i = 0; i < n; i++) {
     const op = owner[i], hold = lanes[ops.lane[op]].hold, k = hold.n++;
@@ -126,6 +127,7 @@ function holdsInto(lanes, about, columns, ops) {
     hold.from[k] = returned(ops, op);
     hold.to[k] = hold.from[k] + columns.holdLength[i];
     hold.sure[k] = hold.to[k] - columns.holdLoose[i];
+    hold.lease[k] = hold.sure[k] - columns.holdPast[i];
     hold.tail[k] = columns.holdTail[i];
   }
   for (const lane of lanes) summed(lane.hold);

@@ -171,8 +171,10 @@ class Lanes {
   hold(hold, k, y, view, colours) {
     const { pen } = this, x = (t) => Math.min(Math.max(view.x(t), GUTTER), view.width - EDGE);
     const a = x(hold.from[k]), sure = x(hold.sure[k]), b = Math.max(x(hold.to[k]), a + 1.5);
+    const lease = x(hold.lease[k]), past = hold.lease[k] < hold.sure[k] && b - a >= 4;
     pen.fillStyle = colours.hold;
-    pen.fillRect(a, y, Math.max(sure - a, 0), 15);
+    pen.fillRect(a, y, Math.max((past ? lease : sure) - a, 0), 15);
+    if (past) this.pastLease(hold, k, lease, sure, y, view, colours);
     if (b - sure > 0.5 && hold.tail[k] & 1) { pen.fillStyle = this.pattern; pen.fillRect(sure, y, b - sure, 15); }
     if (b - a < 4) { pen.fillStyle = colours["hold-edge"]; pen.fillRect(a, y, b - a, 15); return; }
     pen.strokeStyle = colours["hold-edge"];
@@ -185,6 +187,17 @@ class Lanes {
       pen.fillStyle = colours["hold-ink"];
       pen.fillText(text, a + 5, y + 11.5);
     }
+  }
+
+  // The lease is over, and a later response shows that the hold was not.
+  pastLease(hold, k, lease, sure, y, view, colours) {
+    const { pen } = this;
+    pen.globalAlpha = 0.4;
+    pen.fillRect(lease, y, Math.max(sure - lease, 0), 15);
+    pen.globalAlpha = 1;
+    if (hold.lease[k] < view.from || hold.lease[k] > view.to) return;
+    pen.fillStyle = colours["hold-ink"];
+    pen.fillRect(lease - 0.75, y - 2, 1.5, 19);
   }
 
   // Many holds to a pixel: how full it is tells what share of its time was held.
@@ -327,7 +340,9 @@ class Lanes {
       const tone = toneOf(one, colours), broken = one.tone === "broken";
       if (broken) this.wash(one, view, tone, height);
       this.pen.fillStyle = tone;
-      for (const [a, b] of one.clashes) this.clash(one, a, b, view);
+      for (const shown of [one, ...one.others]) {
+        for (const [a, b] of shown.clashes) this.clash(shown, a, b, view);
+      }
       if (broken && one.clashes.length) this.between(one, view, tone);
       if (one.arrow && one.tone !== "notes") this.request(one.arrow, view, tone, colours);
     }

@@ -105,6 +105,8 @@ class Timeline {
     const { lanes } = this, { folded } = lanes, box = part("timeline-folded"), button = part("timeline-all-lanes");
     lanes.fold(all);
     this.unfolded = all;
+    const past = ({ hold }) => hold.lease.some((end, k) => end < hold.sure[k]);
+    part("timeline-past").hidden = !this.data.lanes.some((lane) => past(lane.whole));
     box.hidden = !folded.length || all;
     box.textContent = `hidden, without an event: ${folded.slice(0, 8).join(", ")}${folded.length > 8 ? ` and ${folded.length - 8} more` : ""}`;
     button.hidden = !folded.length;
@@ -398,7 +400,8 @@ class Timeline {
 
   holdText(hold, h, t) {
     const { ops, about } = this.data, op = hold.op[h];
-    const state = t <= hold.sure[h] ? "certain" : hold.tail[h] & 1 ? "lapsed: the lease has expired" : "believed";
+    const past = t > hold.lease[h] ? ", past its lease, as a later ok shows" : "";
+    const state = t <= hold.sure[h] ? `certain${past}` : hold.tail[h] & 1 ? "lapsed: the lease has expired" : "believed";
     const token = ops.token[op] >= 0 ? `, token ${this.data.tokenText(ops.token[op])}` : "";
     const end = hold.tail[h] & 2 ? "never ended" : spanText(hold.to[h] - hold.from[h]);
     return `holds ${about.strings[ops.key[op]] ?? "…"}${token}: ${state} (${end})`;

@@ -357,6 +357,11 @@ def test_a_run_is_judged_again_and_shown(run: hf.Run) -> None:
     assert hf.judge(fresh).verdicts == run.verdicts
     assert json.loads((run.path / "verdicts.json").read_text()) == before
     assert run.report().is_file()
+    (run.path / "report.html").unlink()
+    (run.path / "report.html").mkdir()
+    with pytest.raises(EnvironmentFailed, match="the report cannot be written there"):
+        run.report()
+    (run.path / "report.html").rmdir()
     shown = run._repr_html_()
     assert "<td>no-stale-write</td><td>LIMIT</td>" in shown
     assert "<td>mutual-exclusion</td><td>HOLDS</td>" in shown

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.harness.core.errors import NEXT
+from holdfast.harness.verdicts.judged import NO_REPORT
 from tests import needs
 from tests.front import aborted
 
@@ -131,3 +132,27 @@ def test_commands_on_a_run_whose_disk_is_full_leave_nothing_half_written(tmp_pat
     assert stored.endswith("report.html: cannot be written: No space left on device")
     assert advice == "holdfast: no report: name a file in another folder, with --html FILE"
     assert "</html>" in (tmp_path / "page.html").read_text()[-100:]
+
+
+def test_a_report_that_could_not_be_written_has_no_path(tmp_path: Path) -> None:
+    """A limit on the size of files: the verdict is stored, the report is too large."""
+    limit = "import os, resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (100_000,) * 2);"
+    argv = [
+        sys.executable,
+        "-c",
+        f"{limit} os.execv(sys.executable, [sys.executable, *sys.argv[1:]])",
+    ]
+    done = subprocess.run(
+        [*argv, "-m", "holdfast", "run", *SIMULATED, "--seed", "3"],
+        cwd=tmp_path,
+        env={**os.environ, "NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=WITHIN_S,
+    )
+    assert done.returncode in (0, 3)
+    assert f"report  {NO_REPORT}" in done.stdout.splitlines()
+    assert last_lines(done)[-1].endswith("report.html: cannot be written: File too large")
+    (stored,) = (tmp_path / ".holdfast" / "runs").glob("[0-9]*")
+    assert (stored / "verdicts.json").exists() and not [*stored.glob("report*")]

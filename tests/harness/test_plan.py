@@ -81,6 +81,8 @@ def test_a_plan_written_out_reads_back_the_same() -> None:
             [("pause", {"target": "holder", "for": "3s"}), ("clock", {})],
         ),
         ("clock:step=-5s", [("clock", {"step": "-5s"})]),
+        ("none", []),
+        ("none,kill", [("none", {}), ("kill", {})]),
         (
             "syscall:target=holder,call=send:resource,act=freeze,kill",
             [

@@ -6,6 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -534,3 +535,33 @@ def test_lanes_are_as_wide_as_the_window(browser: Browser, files: dict[str, Path
         assert box is not None
         assert box["width"] >= width - 90
     page.close()
+
+
+def test_a_hold_past_its_lease_is_drawn_lighter_and_said_and_has_a_key(
+    browser: Browser, tmp_path: Path
+) -> None:
+    """Its service let the lease run on, as the ok of its release shows."""
+    made, run = recorded(), specimens.clean()
+    sure, row = made.drawn["sure"], made.drawn["row"]
+    start = made.history.rows["t_ret"][row]
+    lease = np.where(np.arange(len(sure)) == 4, (start + sure) // 2, -1)
+    past = replace(made, drawn={**made.drawn, "lease": lease})
+    for name, history, hidden in (("past", past, False), ("within", made, True)):
+        (folder := tmp_path / name).mkdir()
+        page = opened(browser, html.write(folder, run, MANIFEST, PLAN, history))
+        assert page.evaluate("document.getElementById('timeline-past').hidden") is hidden
+        if hidden:
+            continue
+        low, high = ((int(t) - at(0)) / 1000 for t in (start[4], sure[4]))
+        tell = "(t) => timeline.holdText(timeline.data.lanes[4].hold, 0, t)"
+        assert "past its lease, as a later ok shows" in page.evaluate(tell, (low + 3 * high) / 4)
+        assert "past its lease" not in page.evaluate(tell, (3 * low + high) / 4)
+        page.evaluate(
+            "([from, to]) => { timeline.view.set(from, to); timeline.draw(); }",
+            [low - 1000, high + 1000],
+        )
+        colour = """(t) => { const { canvas } = timeline.lanes, ratio = devicePixelRatio || 1;
+          const y = timeline.lanes.laneY(4) + 6, x = timeline.view.x(t);
+          return [...canvas.getContext("2d").getImageData(x * ratio, y * ratio, 1, 1).data]; }"""
+        shades = [page.evaluate(colour, (low * a + high * b) / 4) for a, b in ((3, 1), (1, 3))]
+        assert shades[0] != shades[1]

@@ -69,7 +69,7 @@ def test_a_question_is_a_property_under_a_planned_kind_of_fault() -> None:
     judged = html.read(made)
     assert coverage_table.kinds(judged) == ["pause", "kill"]
     assert coverage_table.questions(judged) == (1, 3)
-    assert [row.cells for row in coverage_table.asked(judged)] == [
+    assert [states(row) for row in coverage_table.asked(judged)] == [
         ("holds", "unknown"),
         ("holds", "none"),
         ("none", "none"),
@@ -94,7 +94,7 @@ def test_properties_that_a_run_left_open_alike_share_a_row() -> None:
     made = run()
     made |= {"verdict": "UNKNOWN", "exit_code": 3}
     rows = coverage_table.asked(html.read(made))
-    assert [(len(row.props), row.cells) for row in rows] == [
+    assert [(len(row.props), states(row)) for row in rows] == [
         (1, ("holds", "holds")),
         (1, ("holds", "none")),
         (1, ("none", "none")),
@@ -104,6 +104,34 @@ def test_properties_that_a_run_left_open_alike_share_a_row() -> None:
     assert first.props == tuple(one["property"] for one in made["verdicts"][:2])
     plain = coverage_table.asked(html.read(specimens.unknown()))
     assert sorted(row.state for row in plain) == sorted({row.state for row in plain})
+
+
+def test_each_cell_of_what_was_not_tested_has_its_reason_in_view() -> None:
+    """Neighbours with one reason are one cell; what held has none."""
+    made = run()
+    for kind, why in (("pause", "no late write: 0 of 79; none near a pause"), ("kill", "no kill")):
+        made["verdicts"][0]["under"][kind] |= {"verdict": "UNKNOWN", "reason": why}
+        made["verdicts"][1]["under"][kind] = under("UNKNOWN") | {"reason": "no stale write"}
+    made |= {"verdict": "UNKNOWN", "exit_code": 3, "remedy": "holdfast run --time 60s"}
+    first, second, _ = coverage_table.asked(html.read(made))
+    assert [cell.why for cell in first.cells] == ["no late write: 0 of 79.", "no kill."]
+    (both,) = second.cells
+    assert (both.kinds, both.state, both.why) == (("pause", "kill"), "unknown", "no stale write.")
+    page = re.sub("</?bdi>", "", html.render(made, MANIFEST, PLAN))
+    table = page[page.index('id="asked"') :].partition("</table>")[0]
+    assert "<details" not in table and 'colspan="2"' in table
+    for shown in ("No late write: 0 of 79.", "No kill.", "No stale write.", "under all"):
+        assert shown in table
+    made["verdicts"][0]["under"] = {}
+    made["verdicts"][0] |= {"verdict": "UNKNOWN", "reason": ""}
+    alone = made | {"verdicts": made["verdicts"][:1]}
+    (row,) = coverage_table.asked(html.read(alone))
+    assert (row.state, row.why, row.cells) == ("unknown", "not tested.", ())
+
+
+def states(row: coverage_table.Asked) -> tuple[str, ...]:
+    """The state under each kind of fault."""
+    return tuple(cell.state for cell in row.cells for _ in cell.kinds)
 
 
 def test_without_a_fault_each_property_is_one_question() -> None:

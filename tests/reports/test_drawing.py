@@ -58,6 +58,7 @@ def test_a_refused_release_is_no_half_of_the_proof_that_its_client_held() -> Non
     broken = replace(
         shown(run, 0),
         kind="broken-lease",
+        spans=((at(17.934), at(19.171), "c3", 0), (at(18.66), at(19.4), "c5", 1)),
         witnesses=tuple(
             msgspec.convert(one, Event)
             for one in (
@@ -70,7 +71,9 @@ def test_a_refused_release_is_no_half_of_the_proof_that_its_client_held() -> Non
     assert [half.text for half in halves(broken, run)] == ["granted", "granted"]
     assert [half.lane for half in halves(broken, run)] == ["c3", "c5"]
     # Where a response does show the hold, it is the half.
-    assert halves(shown(run, 0), run)[0].text.startswith("renewal ok")
+    grant, renewal = halves(shown(run, 0), run)
+    assert (grant.lane, grant.text) == ("c5", "granted, token 45")
+    assert (renewal.lane, renewal.text) == ("c3", "renewal ok, token 44")
 
 
 def test_a_stale_write_points_at_the_write_and_at_who_sent_it() -> None:

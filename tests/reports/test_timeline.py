@@ -6,12 +6,14 @@ import base64
 import gzip
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.verdicts.proof import OVERLAPS
 from holdfast.reports.pictures import timeline
 from holdfast.reports.pictures.packed_columns import packed, ranked, signed, sparse_steps, steps
 from holdfast.reports.run import page
@@ -95,6 +97,22 @@ def test_every_op_and_hold_of_the_history_is_in_the_data() -> None:
     ]  # fmt: skip
 
 
+def test_a_hold_that_outlasts_its_lease_is_told_apart_from_one_within_it() -> None:
+    run, made = html.read(specimens.clean()), recorded()
+    start, sure = made.history.rows["t_ret"][made.drawn["row"]], made.drawn["sure"]
+    # Of every third hold a later response shows 50 ms more than its lease.
+    lease = np.where(np.arange(len(sure)) % 3 == 0, sure - 50_000_000, sure)
+    lease[1], lease[2] = -1, start[2]
+    shown = timeline.timeline(replace(made, drawn={**made.drawn, "lease": lease}), run, [])
+    assert shown is not None
+    past = unpacked(json.loads(shown.about)["layout"], shown.columns)["holdPast"]
+    assert past.tolist() == [50_000 if n % 3 == 0 else 0 for n in range(len(sure))]
+    older = {name: column for name, column in made.drawn.items() if name != "lease"}
+    shown = timeline.timeline(replace(made, drawn=older), run, [])
+    assert shown is not None
+    assert not unpacked(json.loads(shown.about)["layout"], shown.columns)["holdPast"].any()
+
+
 def test_beyond_the_limit_quiet_stretches_are_sampled_and_the_rest_is_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -118,7 +136,7 @@ def test_beyond_the_limit_quiet_stretches_are_sampled_and_the_rest_is_kept(
 
 def _mark(moment: int) -> dict[str, Any]:
     return {"n": 1, "t": moment, "from": moment, "to": moment, "name": "", "tone": "broken",
-            "lock": "db", "lanes": [], "clashes": []}  # fmt: skip
+            "lock": "db", "lanes": [], "clashes": [], "others": []}  # fmt: skip
 
 
 def test_a_mark_names_the_owners_and_the_request_of_a_violation() -> None:
@@ -139,6 +157,27 @@ def test_a_mark_names_the_owners_and_the_request_of_a_violation() -> None:
                 arrow = mark["arrow"]
                 assert (arrow["from"], arrow["to"]) == (mark["owners"][0], "resource")
                 assert arrow["sent"] <= arrow["t"] == write.t_inv_ns
+
+
+def test_every_overlap_of_a_cause_is_drawn_not_only_that_of_its_first_finding() -> None:
+    """Of an owner that kept the lock while others were granted it one after another."""
+    run = html.read(specimens.broken())
+    row = next(one for one in run.verdicts if one.property == "mutual-exclusion")
+    place = next(n for n, one in enumerate(row.findings) if one.kind in OVERLAPS)
+    more = (*row.findings, row.findings[place], row.findings[place])
+    causes = tuple(
+        replace(one, findings={**one.findings, row.property: (*mine, len(more) - 2, len(more) - 1)})
+        if place in (mine := one.findings.get(row.property, ()))
+        else one
+        for one in run.causes
+    )
+    verdicts = tuple(replace(one, findings=more) if one is row else one for one in run.verdicts)
+    run = replace(run, verdicts=verdicts, causes=causes)
+    cards = [card for group in page.groups(run) for card in group.cards]
+    marks: Any = page.marks(run, cards)
+    (mark,) = [mark for mark in marks if mark["others"]]
+    assert [one["clashes"] for one in mark["others"]] == [mark["clashes"]] * 2
+    assert all(set(one["lanes"]) == set(mark["owners"]) for one in mark["others"])
 
 
 def test_the_policy_knows_one_script_and_it_is_ours() -> None:

@@ -14,7 +14,7 @@ from holdfast.api import history_frame, parquet_file, plot, tables
 from holdfast.engine import judging, reporting
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import SECOND
-from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.errors import EnvironmentFailed, UsageError
 from holdfast.harness.core.verdict import Promises, Verdict
 from holdfast.harness.history import reader
 from holdfast.harness.history.reader import Recording
@@ -24,7 +24,14 @@ from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.runs import files, journal
 from holdfast.harness.runs.directory import RunDir
 from holdfast.harness.runs.journal import FaultRow, Mark
-from holdfast.harness.verdicts.judged import Cause, Judged, Opportunities, Outcome, to_table
+from holdfast.harness.verdicts.judged import (
+    NO_REPORT,
+    Cause,
+    Judged,
+    Opportunities,
+    Outcome,
+    to_table,
+)
 from holdfast.harness.verdicts.left_unknown import LeftUnknown, of_run
 
 if TYPE_CHECKING:
@@ -270,10 +277,14 @@ class Run:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def report(self) -> Path:
-        """Write report.html into the run's directory; its path."""
+        """Write report.html into the run's directory; its path. EnvironmentFailed if it cannot be
+        written."""
         if self._dir is None:
             raise UsageError(f"{self.id}: a report needs the run's directory")
-        return Path(reporting.report_run(self._dir, self._judged))
+        path = reporting.report_run(self._dir, self._judged)
+        if path == NO_REPORT:
+            raise EnvironmentFailed(f"{self._dir.path}: the report cannot be written there")
+        return Path(path)
 
     def plot(
         self,

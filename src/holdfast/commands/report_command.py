@@ -12,6 +12,7 @@ from holdfast.engine import judging, reporting
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.judging.stored import stored
 from holdfast.harness.runs.directory import RunDir
+from holdfast.harness.verdicts.judged import NO_REPORT
 
 
 @click.command(
@@ -40,7 +41,7 @@ def command(path: Path, html: Path | None, opens: bool) -> int:
     else:
         verdicts = judging.judge_run(run)
     written = reporting.report_run(run, verdicts, html)
-    if not written:
+    if written == NO_REPORT:
         raise EnvironmentFailed("no report: name a file in another folder, with --html FILE")
     click.echo(f"report: {html or written}")
     if opens and not webbrowser.open(Path(html or written).resolve().as_uri()):

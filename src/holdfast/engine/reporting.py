@@ -15,14 +15,14 @@ from holdfast.harness.judging.run_case import case_of
 from holdfast.harness.plans.manifest import Manifest, to_table
 from holdfast.harness.runs import files, journal
 from holdfast.harness.runs.directory import RunDir
-from holdfast.harness.verdicts.judged import Judged
+from holdfast.harness.verdicts.judged import NO_REPORT, Judged
 from holdfast.reports.pictures.timeline import Recorded
 from holdfast.reports.run.report_file import write
 
 
 def report_run(run: RunDir, verdicts: Judged, to: Path | None = None) -> str:
     """Write the report, to report.html next to the verdict if no file is named; returns its path,
-    "" if it cannot be written."""
+    `NO_REPORT` if it cannot be written."""
     clocks = {"clocks": plain(verdicts.clocks)} if verdicts.clocks else {}
     manifest = run.read_manifest()
     recorded, why = _recorded(run, manifest)
@@ -46,7 +46,7 @@ def report_run(run: RunDir, verdicts: Judged, to: Path | None = None) -> str:
         )
     except OSError as error:
         not_stored(path, error)
-        return ""
+        return NO_REPORT
 
 
 def _recorded(run: RunDir, manifest: Manifest) -> tuple[Recorded | None, str]:
