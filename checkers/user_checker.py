@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.core.verdict import PROPERTIES, PropertyVerdict, Severity, Verdict
+from holdfast.harness.core.verdict import PropertyVerdict, Severity, Verdict
 from holdfast.harness.plans.manifest import RecordedChecker
+from holdfast.harness.properties import PROPERTIES
 
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 

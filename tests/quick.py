@@ -28,6 +28,11 @@ NAMES = ROOT / "harness/core/verdict.py"
 """Declares the properties by their names and loads no checker."""
 TABLES = ROOT / "src/holdfast/catalogue/__init__.py"
 """Makes the modules of checkers from those names."""
+BY_NAME = {
+    ROOT / "harness/properties/__init__.py": "holdfast.harness.properties.",
+    ROOT / "harness/verification/rules.py": "holdfast.harness.verification.properties.",
+}
+"""What loads all modules of a folder, by their names."""
 BUDGET = 30.0
 """Seconds of tests: two processes take half of it, and as long to begin and to collect."""
 UNKNOWN = 1.0
@@ -77,6 +82,8 @@ def needs(path: Path) -> Iterator[str]:
             yield whole if whole in files() else module
     for name in QUOTED.findall(text) if path != NAMES else ():
         yield entries().get(name, f"holdfast.{name}")
+    if path in BY_NAME:
+        yield from (module for module in files() if module.startswith(BY_NAME[path]))
     if path == TABLES:
         yield from (entry.partition(":")[0] for entry in catalogue.CHECKERS.values())
     if path.name.startswith("test_"):

@@ -27,7 +27,11 @@ def test_a_test_is_as_near_as_its_imports_say() -> None:
     ("changed", "breaks"),
     [
         ("nemesis/kinds/pause.py", "tests/nemesis/test_draw.py"),
-        ("harness/verdicts/finding_kinds.toml", "tests/reports/test_story.py"),
+        ("harness/properties/token_order.py", "tests/reports/test_story.py"),
+        (
+            "harness/verification/properties/ownership.py",
+            "tests/harness/verification/test_forged.py",
+        ),
         ("tests/checkers/conftest.py", "tests/checkers/test_ownership.py"),
         ("tests/checkers/test_ownership.py", "tests/checkers/test_ownership.py"),
         ("tests/checkers/shorthand.py", "tests/checkers/test_siblings.py"),

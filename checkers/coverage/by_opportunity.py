@@ -13,8 +13,7 @@ from dataclasses import replace
 from holdfast.checkers.coverage.plan_changes import outlived
 from holdfast.checkers.facts.fault_windows import held_at_bite, servers_struck
 from holdfast.checkers.facts.verdicts_by_fault import STROKE, Met
-from holdfast.checkers.opportunities.fault_classes import FaultClass, fault_class
-from holdfast.checkers.opportunities.row import OpportunityRow
+from holdfast.checkers.opportunities.row import FaultClass, OpportunityRow, fault_class
 from holdfast.checkers.opportunities.table import rows_for
 from holdfast.harness.core.case import Case, Window
 from holdfast.harness.core.verdict import Seen

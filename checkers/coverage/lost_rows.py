@@ -7,7 +7,7 @@ Findings of the other kinds and rules are proved by rows that are present: no lo
 from __future__ import annotations
 
 from holdfast.harness.core.verdict import Finding
-from holdfast.harness.verdicts.finding_kinds import KINDS as EVERY_KIND
+from holdfast.harness.properties import KINDS as EVERY_KIND
 
 KINDS = frozenset(name for name, kind in EVERY_KIND.items() if kind.lost_row)
 RULES = frozenset(

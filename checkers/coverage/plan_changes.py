@@ -7,10 +7,16 @@ from dataclasses import replace
 
 from holdfast.checkers.facts.fault_windows import AIMED_AT_CLIENTS
 from holdfast.checkers.holds.attempt_table import table
-from holdfast.checkers.opportunities.fault_classes import FaultClass, fault_class
-from holdfast.checkers.opportunities.queue_rows import QUEUED
-from holdfast.checkers.opportunities.row import BUSY, CLIENTS, OpportunityRow
-from holdfast.checkers.opportunities.table import OFTEN, ROWS, rows_for
+from holdfast.checkers.opportunities.row import (
+    BUSY,
+    CLIENTS,
+    QUEUED,
+    FaultClass,
+    OpportunityRow,
+    fault_class,
+)
+from holdfast.checkers.opportunities.strokes import OFTEN
+from holdfast.checkers.opportunities.table import rows_for, rows_of
 from holdfast.harness.core.case import Case, Planned
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.fault_traits import IN_TURN
@@ -89,7 +95,7 @@ def of_faults(case: Case, prop: str, kind: str, unmet: Collection[str]) -> tuple
     roles = set(planned.target.replace("|", IN_TURN).replace("+", IN_TURN).split(IN_TURN))
     at_clients = bool(planned.target) and roles <= AIMED_AT_CLIENTS
     of = FaultClass.OTHER if at_clients else fault_class(planned.traits)
-    rows = [row for row in ROWS if row.id in unmet]
+    rows = [row for row in rows_of(prop) if row.id in unmet]
     if not rows:
         asked = [row for row in rows_for(prop, of) if row.concerns(case)]
         asked = [row for row in asked if planned.traits.loses_unsynced or not row.unsynced]

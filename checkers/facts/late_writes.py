@@ -15,7 +15,7 @@ from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import INF, Attempt
 from holdfast.checkers.holds.history_index import column
 from holdfast.checkers.holds.hold_end import (
-    Ended,
+    HoldEnd,
     certain_end,
     lease_ran_by_itself,
     may_have_ended,
@@ -26,7 +26,7 @@ from holdfast.checkers.holds.starvation import overdue_ns
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Op
 
-Late = tuple[resource_log.Request, Attempt, Ended]
+Late = tuple[resource_log.Request, Attempt, HoldEnd]
 """A decided write, the attempt that sent it, and the end of that attempt's hold."""
 
 

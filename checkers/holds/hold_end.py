@@ -24,7 +24,7 @@ from holdfast.harness.core.operations import NO_TOKEN, Mode, Op, Status
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ended:
+class HoldEnd:
     """A hold was over by t_ns. row: what proves it; why: text that follows "its hold".
 
     more: further rows from which t_ns was computed; for a lease the renewals that extended it.
@@ -36,14 +36,14 @@ class Ended:
     more: tuple[int, ...] = ()
 
 
-def certain_end(case: Case, a: Attempt) -> Ended | None:
+def certain_end(case: Case, a: Attempt) -> HoldEnd | None:
     """The earliest certain end of the hold of an attempt, None if there is none; memoised.
 
     An end that is followed by an ok renewal of the same attempt proves nothing and is left out.
     Where a renewal may take effect after the end of its lease, one of unknown outcome may have
     brought the hold back at any time: such an attempt has no certain end.
     """
-    known: dict[int, Ended | None] = case.memo.setdefault("ended", {})
+    known: dict[int, HoldEnd | None] = case.memo.setdefault("ended", {})
     if a.id not in known and _may_be_revived(case, a):
         known[a.id] = None
     elif a.id not in known:
@@ -76,33 +76,35 @@ def may_have_ended(case: Case) -> Ints:
     return known
 
 
-def _ends(case: Case, a: Attempt) -> Iterator[Ended]:
+def _ends(case: Case, a: Attempt) -> Iterator[HoldEnd]:
     """All possible proofs of the end of a hold, unordered."""
     rows = case.history.rows
     for row in (*a.releases, *a.renewals):
         status, t_ns = int(rows["status"][row]), int(rows["t_ret"][row])
         if status == Status.NOT_OWNER:
-            yield Ended(t_ns=t_ns, row=row, why="had ended, as the service reported")
+            yield HoldEnd(t_ns=t_ns, row=row, why="had ended, as the service reported")
         elif status == Status.OK and row in a.releases:
-            yield Ended(t_ns=t_ns, row=row, why="had been released")
+            yield HoldEnd(t_ns=t_ns, row=row, why="had been released")
     if a.end_why == "lost":
         # The latest moment at which the client can have learned it: t_inv of a notice is widened
         # backwards by the clock error, t_ret forwards.
         t_ns = max(a.end_ns, int(rows["t_ret"][a.end_row]))
-        yield Ended(t_ns=t_ns, row=a.end_row, why="was lost, as the client had been notified")
+        yield HoldEnd(t_ns=t_ns, row=a.end_row, why="was lost, as the client had been notified")
     for row in _unlocked(case).get(a.key, ()):
         if _surely_ended(case, a, row):
             t_ns = int(rows["t_ret"][row])
-            yield Ended(t_ns=t_ns, row=row, why="had been ended by an operator")
+            yield HoldEnd(t_ns=t_ns, row=row, why="had been ended by an operator")
     if a.possible is not None and a.possible[1] < INF and lease_ran_by_itself(case, a):
         # A service may notice late that a lease is over: `no-false-rejection` allows the same time.
         t_ns = overdue_ns(case, a.possible[1])
         tolerance_s = (t_ns - a.possible[1]) / SECOND
         why = f"had expired with its lease, with {tolerance_s:.3f} s of tolerance,"
-        yield Ended(t_ns=t_ns, row=a.row, why=why, more=_lengthening(case, a))
+        yield HoldEnd(t_ns=t_ns, row=a.row, why=why, more=_lengthening(case, a))
     successor = _successor(case, a)
     if successor is not None:
-        yield Ended(t_ns=successor.ret_ns, row=successor.row, why="had passed on to the next owner")
+        yield HoldEnd(
+            t_ns=successor.ret_ns, row=successor.row, why="had passed on to the next owner"
+        )
 
 
 def _may_be_revived(case: Case, a: Attempt) -> bool:

@@ -34,7 +34,7 @@ BUDGET = Budget()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Judgement:
+class ModelJudgement:
     """The verdict on one history. exercised: counts of its coverage; notes are no violations."""
 
     verdict: Verdict
@@ -47,7 +47,7 @@ class Judgement:
 class Model(Protocol):
     """Judges the operations of a history, in order of invocation; `budget` bounds a search."""
 
-    def __call__(self, ops: Sequence[ForeignOp], budget: Budget = BUDGET) -> Judgement: ...
+    def __call__(self, ops: Sequence[ForeignOp], budget: Budget = BUDGET) -> ModelJudgement: ...
 
 
 def by_key(ops: Iterable[ForeignOp]) -> dict[Hashable, list[ForeignOp]]:
@@ -76,8 +76,8 @@ def counted(ops: Sequence[ForeignOp]) -> dict[str, int]:
 
 
 def joined(
-    parts: Sequence[Judgement], ops: Sequence[ForeignOp], holds: str, explained: int
-) -> Judgement:
+    parts: Sequence[ModelJudgement], ops: Sequence[ForeignOp], holds: str, explained: int
+) -> ModelJudgement:
     """The judgement of a history from those of its keys; `holds` is the reason if all hold.
 
     explained   number of return values that an order had to explain; if 0, the verdict is UNKNOWN
@@ -90,7 +90,7 @@ def joined(
     for part in parts:
         for name, count in part.exercised.items():
             exercised[name] = exercised.get(name, 0) + count
-    return Judgement(
+    return ModelJudgement(
         verdict=verdict,
         reason=holds if verdict is Verdict.HOLDS else "; ".join(reasons[:3]),
         exercised=exercised,

@@ -15,7 +15,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Hashable, Sequence
 
-from holdfast.checkers.linearizability.judgement import BUDGET, Budget, Judgement
+from holdfast.checkers.linearizability.judgement import BUDGET, Budget, ModelJudgement
 from holdfast.checkers.linearizability.search import linearizable
 from holdfast.checkers.linearizability.zones import certainly, zoned
 from holdfast.harness.core.errors import UsageError
@@ -68,7 +68,7 @@ class Store:
         return bool(command[0] == "get")
 
 
-def kv(ops: Sequence[ForeignOp], budget: Budget = BUDGET) -> Judgement:
+def kv(ops: Sequence[ForeignOp], budget: Budget = BUDGET) -> ModelJudgement:
     """Judge a store of texts, key by key."""
     whole = certainly(ops, "get", "put", "")
     if whole is not None:
@@ -77,6 +77,6 @@ def kv(ops: Sequence[ForeignOp], budget: Budget = BUDGET) -> Judgement:
     return linearizable(ops, Store(got), budget, _put_and_got)
 
 
-def _put_and_got(ops: Sequence[ForeignOp]) -> tuple[Judgement, int] | None:
+def _put_and_got(ops: Sequence[ForeignOp]) -> tuple[ModelJudgement, int] | None:
     """A key without appends is a register, whose texts may have one put each."""
     return zoned(ops, "get", "put", "")

@@ -27,7 +27,7 @@ from holdfast.checkers.linearizability.judgement import (
     BUDGET,
     NOTHING,
     Budget,
-    Judgement,
+    ModelJudgement,
     counted,
     said,
 )
@@ -42,7 +42,7 @@ from holdfast.harness.foreign.operations import ForeignOp, distinct
 EXACT = "every hold ends before the next one begins"
 
 
-def mutex(ops: Sequence[ForeignOp], budget: Budget = BUDGET) -> Judgement:
+def mutex(ops: Sequence[ForeignOp], budget: Budget = BUDGET) -> ModelJudgement:
     """Judge a lock that any client may release."""
     pairs = paired(ops)
     if pairs.strange or not pairs.columns.ok.all() or _names_attempts(ops):
@@ -50,7 +50,7 @@ def mutex(ops: Sequence[ForeignOp], budget: Budget = BUDGET) -> Judgement:
     return exactly(pairs, ops, Rule(), EXACT)
 
 
-def owner_mutex(ops: Sequence[ForeignOp], budget: Budget = BUDGET) -> Judgement:
+def owner_mutex(ops: Sequence[ForeignOp], budget: Budget = BUDGET) -> ModelJudgement:
     """Judge a lock that only its holder may release."""
     pairs = paired(ops)
     if pairs.reused:
@@ -58,7 +58,7 @@ def owner_mutex(ops: Sequence[ForeignOp], budget: Budget = BUDGET) -> Judgement:
     return exactly(pairs, ops, Rule(), EXACT)
 
 
-def fenced(ops: Sequence[ForeignOp], budget: Budget = BUDGET) -> Judgement:
+def fenced(ops: Sequence[ForeignOp], budget: Budget = BUDGET) -> ModelJudgement:
     """Judge a lock whose grants carry increasing tokens. UsageError if no grant has one."""
     pairs = paired(ops)
     if len(ops) and not (pairs.columns.token != NO_TOKEN).any():
@@ -68,7 +68,7 @@ def fenced(ops: Sequence[ForeignOp], budget: Budget = BUDGET) -> Judgement:
     return exactly(pairs, ops, Rule(tokens=True), f"{EXACT}, with a larger token")
 
 
-def lease_mutex(ops: Sequence[ForeignOp], budget: Budget = BUDGET) -> Judgement:
+def lease_mutex(ops: Sequence[ForeignOp], budget: Budget = BUDGET) -> ModelJudgement:
     """Judge a lock whose holds may expire. Notes report holds that were lost before a release."""
     pairs = paired(ops)
     if pairs.reused:
@@ -78,7 +78,7 @@ def lease_mutex(ops: Sequence[ForeignOp], budget: Budget = BUDGET) -> Judgement:
     return _with_notes(judgement, tuple(_lost(ops)))
 
 
-def exactly(pairs: Paired, ops: Sequence[ForeignOp], rule: Rule, holds: str) -> Judgement:
+def exactly(pairs: Paired, ops: Sequence[ForeignOp], rule: Rule, holds: str) -> ModelJudgement:
     """Judge by certain holds; `holds` is the reason if nothing contradicts it."""
     contradictions = conflicts(pairs.columns, rule)
     findings = tuple(_finding(conflict, pairs) for conflict in contradictions)
@@ -90,7 +90,7 @@ def exactly(pairs: Paired, ops: Sequence[ForeignOp], rule: Rule, holds: str) -> 
         reason += f"; and {len(findings) - 1} more"
     if not findings and not pairs.columns.ok.any():
         verdict, reason = Verdict.UNKNOWN, NOTHING
-    return Judgement(verdict=verdict, reason=reason, exercised=exercised, findings=findings)
+    return ModelJudgement(verdict=verdict, reason=reason, exercised=exercised, findings=findings)
 
 
 SAYS = {
@@ -187,8 +187,8 @@ def _lost_note(op: ForeignOp) -> Finding:
     )
 
 
-def _with_notes(judgement: Judgement, notes: tuple[Finding, ...]) -> Judgement:
-    return Judgement(
+def _with_notes(judgement: ModelJudgement, notes: tuple[Finding, ...]) -> ModelJudgement:
+    return ModelJudgement(
         verdict=judgement.verdict,
         reason=judgement.reason,
         exercised={**judgement.exercised, "lost": len(notes)},

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from holdfast.checkers.linearizability.judgement import shown
 from holdfast.checkers.linearizability.kv import Store
-from holdfast.checkers.linearizability.registers import Register
+from holdfast.checkers.linearizability.registers import RegisterModel
 from holdfast.checkers.linearizability.search import Specification
 from holdfast.checkers.linearizability.specifications import (
     LeaseMutex,
@@ -79,8 +79,8 @@ SPECIFICATIONS: dict[str, Callable[[Sequence[ForeignOp]], Specification]] = {
     "fenced": lambda _: OwnerMutex(tokens=True),
     "reentrant": lambda _: Reentrant(),
     "rw": lambda _: ReadWrite(),
-    "register": lambda _: Register(("read", "write")),
-    "cas-register": lambda _: Register(("read", "write", "cas")),
+    "register": lambda _: RegisterModel(("read", "write")),
+    "cas-register": lambda _: RegisterModel(("read", "write", "cas")),
     "kv": _store,
 }
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 from holdfast.checkers.linearizability.exact.pairing import FS, paired
 from holdfast.checkers.linearizability.exact.rules import Rule
-from holdfast.checkers.linearizability.judgement import BUDGET, Budget, Judgement, said
+from holdfast.checkers.linearizability.judgement import BUDGET, Budget, ModelJudgement, said
 from holdfast.checkers.linearizability.locks import exactly
 from holdfast.checkers.linearizability.search import linearizable
 from holdfast.checkers.linearizability.specifications import ReadWrite
@@ -34,7 +34,7 @@ HOLDS = "no writer held beside another"
 ONLY = "in --model rw a process that holds may acquire shared, but not exclusive"
 
 
-def read_write(ops: Sequence[ForeignOp], budget: Budget = BUDGET) -> Judgement:
+def read_write(ops: Sequence[ForeignOp], budget: Budget = BUDGET) -> ModelJudgement:
     """Judge a read-write lock. UsageError for an upgrade or a reentry."""
     plain = paired(ops)
     if plain.reused:
@@ -150,7 +150,7 @@ def _momentary(ops: Sequence[ForeignOp], hold: _Hold) -> bool:
     return released or hold.acquire.status is Status.INFO
 
 
-def _exactly(ops: Sequence[ForeignOp], walk: _Walk) -> Judgement:
+def _exactly(ops: Sequence[ForeignOp], walk: _Walk) -> ModelJudgement:
     """Each hold with an attempt of its own, and the shared one of a downgrade shortened."""
     made = dict(enumerate(ops))
     for name, hold in enumerate(walk.holds):
@@ -167,7 +167,7 @@ def _exactly(ops: Sequence[ForeignOp], walk: _Walk) -> Judgement:
     return exactly(paired(list(made.values())), ops, Rule(readers=True), HOLDS)
 
 
-def _searched(ops: Sequence[ForeignOp], budget: Budget) -> Judgement:
+def _searched(ops: Sequence[ForeignOp], budget: Budget) -> ModelJudgement:
     """By search. UsageError if only upgrades or reentries explain the history."""
     judged = linearizable(ops, ReadWrite(), budget)
     if judged.verdict is not Verdict.VIOLATED:

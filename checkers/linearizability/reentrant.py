@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from holdfast.checkers.linearizability.exact.pairing import paired
 from holdfast.checkers.linearizability.exact.rules import Rule
-from holdfast.checkers.linearizability.judgement import BUDGET, Budget, Judgement
+from holdfast.checkers.linearizability.judgement import BUDGET, Budget, ModelJudgement
 from holdfast.checkers.linearizability.locks import exactly
 from holdfast.checkers.linearizability.search import linearizable
 from holdfast.checkers.linearizability.specifications import Reentrant
@@ -23,7 +23,7 @@ from holdfast.harness.core.operations import Status
 from holdfast.harness.foreign.operations import ForeignOp, distinct
 
 
-def reentrant(ops: Sequence[ForeignOp], budget: Budget = BUDGET) -> Judgement:
+def reentrant(ops: Sequence[ForeignOp], budget: Budget = BUDGET) -> ModelJudgement:
     """Judge a mutex with reentry."""
     owned = [replace(op, attempt=None) for op in ops]
     if paired(owned).reused:

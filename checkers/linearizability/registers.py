@@ -15,7 +15,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
-from holdfast.checkers.linearizability.judgement import BUDGET, Budget, Judgement, counted, said
+from holdfast.checkers.linearizability.judgement import (
+    BUDGET,
+    Budget,
+    ModelJudgement,
+    counted,
+    said,
+)
 from holdfast.checkers.linearizability.search import linearizable
 from holdfast.checkers.linearizability.zones import certainly, zoned
 from holdfast.harness.core.errors import UsageError
@@ -25,7 +31,7 @@ from holdfast.harness.foreign.operations import OPEN, ForeignOp, brief, distinct
 
 
 @dataclass(frozen=True, slots=True)
-class Register:
+class RegisterModel:
     """The sequential register. fs: operations that it accepts. State: the value in a tuple."""
 
     fs: tuple[str, ...]
@@ -67,24 +73,24 @@ class Register:
         return command[0] in ("read", "differs")
 
 
-def register(ops: Sequence[ForeignOp], budget: Budget = BUDGET) -> Judgement:
+def register(ops: Sequence[ForeignOp], budget: Budget = BUDGET) -> ModelJudgement:
     """Judge reads and writes."""
-    return _judged(ops, Register(("read", "write")), budget)
+    return _judged(ops, RegisterModel(("read", "write")), budget)
 
 
-def cas_register(ops: Sequence[ForeignOp], budget: Budget = BUDGET) -> Judgement:
+def cas_register(ops: Sequence[ForeignOp], budget: Budget = BUDGET) -> ModelJudgement:
     """Judge reads, writes and compare-and-set."""
-    return _judged(ops, Register(("read", "write", "cas")), budget)
+    return _judged(ops, RegisterModel(("read", "write", "cas")), budget)
 
 
-def _judged(ops: Sequence[ForeignOp], spec: Register, budget: Budget) -> Judgement:
+def _judged(ops: Sequence[ForeignOp], spec: RegisterModel, budget: Budget) -> ModelJudgement:
     whole = certainly(ops)
     if whole is not None:
         return whole
     early = tuple(_from_nowhere(ops, spec))
     if not early:
         return linearizable(ops, spec, budget, zoned)
-    return Judgement(
+    return ModelJudgement(
         verdict=Verdict.VIOLATED,
         reason=early[0].sentence,
         exercised=counted(ops),
@@ -92,7 +98,7 @@ def _judged(ops: Sequence[ForeignOp], spec: Register, budget: Budget) -> Judgeme
     )
 
 
-def _from_nowhere(ops: Sequence[ForeignOp], spec: Register) -> Iterator[Finding]:
+def _from_nowhere(ops: Sequence[ForeignOp], spec: RegisterModel) -> Iterator[Finding]:
     """Reads of a value of which no write had begun when they ended: no search is needed."""
     first: dict[Hashable, int] = {}
     reads = []

@@ -30,7 +30,7 @@ from holdfast.checkers.linearizability.judgement import (
     BUDGET,
     EXPLAINED,
     Budget,
-    Judgement,
+    ModelJudgement,
     by_key,
     joined,
     said,
@@ -68,7 +68,7 @@ class Specification(Protocol):
     def reads(self, command: Hashable) -> bool: ...
 
 
-Rule = Callable[[Sequence[ForeignOp]], tuple[Judgement, int] | None]
+Rule = Callable[[Sequence[ForeignOp]], tuple[ModelJudgement, int] | None]
 """Decides the operations of one key without a search: the judgement, and how many responses an
 order has to explain; None if it does not decide them."""
 
@@ -78,7 +78,7 @@ def linearizable(
     spec: Specification,
     budget: Budget = BUDGET,
     rule: Rule = lambda _: None,
-) -> Judgement:
+) -> ModelJudgement:
     """Judge a history key by key. The budget is for all keys together that `rule` leaves over."""
     parts, spent, explained = [], 0, 0
     for group in by_key(ops).values():
@@ -216,7 +216,7 @@ class _Search:
             self._after[key] = -1 if after is None else self._number(after)
         return self._after[key]
 
-    def judge(self) -> Judgement:
+    def judge(self) -> ModelJudgement:
         if self._crowded:
             return self._unknown(f"more than {self._room} pairs of concurrent operations")
         start = (0, 0, self._number(self._spec.initial))
@@ -302,25 +302,25 @@ class _Search:
         if at == self._furthest:
             self._stuck.add(state)
 
-    def _holds(self) -> Judgement:
-        return Judgement(
+    def _holds(self) -> ModelJudgement:
+        return ModelJudgement(
             verdict=Verdict.HOLDS, reason="", exercised={"configurations": self.visited}
         )
 
-    def _unknown(self, why: str = "") -> Judgement:
+    def _unknown(self, why: str = "") -> ModelJudgement:
         if not why:
             stuck = self._steps[self._furthest].who.op
             why = (
                 f"stopped after {self.visited} configurations: {self._furthest} of"
                 f" {len(self._steps)} responses are explained, the next is {said(stuck)}"
             )
-        return Judgement(
+        return ModelJudgement(
             verdict=Verdict.UNKNOWN,
             reason=why,
             exercised={"configurations": self.visited},
         )
 
-    def _violated(self) -> Judgement:
+    def _violated(self) -> ModelJudgement:
         step = self._steps[self._furthest]
         op = step.who.op
         states = sorted(shown(self._states[state]) for state in self._stuck)
@@ -342,7 +342,7 @@ class _Search:
             lock="" if op.key is None else str(op.key),
             t_ns=op.end,
         )
-        return Judgement(
+        return ModelJudgement(
             verdict=Verdict.VIOLATED,
             reason=sentence,
             exercised={"configurations": self.visited},

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from holdfast.checkers.linearizability.exact.pairing import paired
 from holdfast.checkers.linearizability.exact.rules import Rule
-from holdfast.checkers.linearizability.judgement import BUDGET, Budget, Judgement, Model
+from holdfast.checkers.linearizability.judgement import BUDGET, Budget, Model, ModelJudgement
 from holdfast.checkers.linearizability.locks import exactly
 from holdfast.checkers.linearizability.search import linearizable
 from holdfast.checkers.linearizability.specifications import Semaphore
@@ -27,7 +27,7 @@ def semaphore(limit: str) -> Model:
         raise UsageError(f"--model semaphore:{limit}: write the permits as in semaphore:3")
     permits = int(limit)
 
-    def judge(ops: Sequence[ForeignOp], budget: Budget = BUDGET) -> Judgement:
+    def judge(ops: Sequence[ForeignOp], budget: Budget = BUDGET) -> ModelJudgement:
         pairs = paired(ops)
         if pairs.reused:
             return linearizable(ops, Semaphore(permits), budget)

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from holdfast.checkers.linearizability.judgement import BUDGET, Budget, Judgement, Model, shown
+from holdfast.checkers.linearizability.judgement import BUDGET, Budget, Model, ModelJudgement, shown
 from holdfast.checkers.linearizability.search import Specification, linearizable
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.operations import Status
@@ -44,7 +44,7 @@ def given(name: str, made: object) -> Model:
     """The model of a user's class or object; UsageError if it is not a specification."""
     spec = given_specification(name, made)
 
-    def judge(ops: Sequence[ForeignOp], budget: Budget = BUDGET) -> Judgement:
+    def judge(ops: Sequence[ForeignOp], budget: Budget = BUDGET) -> ModelJudgement:
         return linearizable(ops, spec, budget)
 
     return judge

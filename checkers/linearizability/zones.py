@@ -36,7 +36,7 @@ from dataclasses import dataclass
 from holdfast.checkers.linearizability.exact.register_zones import explained
 from holdfast.checkers.linearizability.judgement import (
     EXPLAINED,
-    Judgement,
+    ModelJudgement,
     joined,
     said,
     shown,
@@ -78,7 +78,7 @@ class _Cluster:
 
 def zoned(
     ops: Sequence[ForeignOp], read: str = "read", write: str = "write", initial: Hashable = None
-) -> tuple[Judgement, int] | None:
+) -> tuple[ModelJudgement, int] | None:
     """The judgement of one register, and how many responses an order has to explain.
 
     None if this rule does not decide it: an operation is no read or write, or a value that was read
@@ -97,7 +97,7 @@ def zoned(
     clusters, findings = _clusters(reads, writes, initial)
     if not findings:
         findings = [_conflict(one, other) for one, other in _conflicts(clusters)]
-    judgement = Judgement(
+    judgement = ModelJudgement(
         verdict=Verdict.VIOLATED if findings else Verdict.HOLDS,
         reason=findings[0].sentence if findings else "",
         exercised={"zones": len(clusters)},
@@ -108,12 +108,12 @@ def zoned(
 
 def certainly(
     ops: Sequence[ForeignOp], read: str = "read", write: str = "write", initial: Hashable = None
-) -> Judgement | None:
+) -> ModelJudgement | None:
     """The judgement of all registers of a history in columns, if it holds by this rule."""
     whole = explained(ops, read, write, initial) if isinstance(ops, OpColumns) else None
     if whole is None:
         return None
-    holds = Judgement(verdict=Verdict.HOLDS, reason="", exercised={"zones": whole.zones})
+    holds = ModelJudgement(verdict=Verdict.HOLDS, reason="", exercised={"zones": whole.zones})
     return joined([holds], ops, EXPLAINED, whole.responses)
 
 

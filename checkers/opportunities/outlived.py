@@ -37,6 +37,10 @@ RECENT = 12
 LOOKS = 20
 """So often in a lease a service is taken to look for leases that are over; an answer that was on
 its way at a stroke is taken to have arrived by the next time."""
+OUTLIVED = (
+    "a hold outlived what took an earlier state back, and another client asked before it ended"
+)
+"""What an opportunity is, as a clause that follows "3 times"."""
 
 
 class Outlived(NamedTuple):

@@ -29,7 +29,7 @@ from holdfast.checkers.opportunities.places.near_faults import Places
 from holdfast.checkers.opportunities.strokes import Stroke, unstaged
 from holdfast.harness.core.case import Case, Window
 from holdfast.harness.core.operations import NO_TOKEN, Mode, Op
-from holdfast.harness.core.verdict import Seen
+from holdfast.harness.core.verdict import Promises, Seen
 
 
 class Behind(NamedTuple):
@@ -51,6 +51,12 @@ def patient_waits(case: Case) -> Places:
     often than a wait may be overtaken without starving."""
     most = len(case.nodes) + max(0, case.promises.aging)
     return _patient(case, np.full(len(table(case)), most))
+
+
+def bounded(promises: Promises) -> bool:
+    """Whether the order of its queue bounds how often a waiter is overtaken."""
+    aging = promises.order == "priority" and promises.aging >= 0
+    return promises.order == "fifo" or aging
 
 
 def has_queues(case: Case) -> bool:

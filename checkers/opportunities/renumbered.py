@@ -22,6 +22,12 @@ from holdfast.harness.core.case import Case, Window
 from holdfast.harness.core.operations import NO_TOKEN
 from holdfast.harness.core.verdict import Seen
 
+RENUMBERED = (
+    "a token was known before what may have put an earlier state back, and another client was"
+    " granted the lock after it"
+)
+"""What an opportunity is, as a clause that follows "3 times"."""
+
 
 def renumbered(
     case: Case, windows: Sequence[Window], strokes: Strokes, what: str, new_ns: int = INF

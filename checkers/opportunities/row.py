@@ -1,12 +1,18 @@
-"""The types of the table of opportunities."""
+"""What a row of opportunities is: a typical defect of a property, and where it would show.
+
+The rows of a property are OPPORTUNITIES of its module. Classes of faults are kinds that a lock
+survives, or does not, for the same reason.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
 
-from holdfast.checkers.opportunities.fault_classes import FaultClass
 from holdfast.harness.core.case import Case, Window
+from holdfast.harness.core.fault_traits import Traits
 from holdfast.harness.core.verdict import PlanChange, Promises, Seen
 
 ALL = ("lease", "session", "connection", "none")
@@ -15,8 +21,53 @@ CLIENTS = 5
 """Of a changed plan: another one has to ask while one holds, and one more where one is struck."""
 BUSY = {"think_ms": "4"}
 """Of a changed plan: clients that request the next hold at once."""
+CONTENDED = PlanChange(clients=CLIENTS, locks=1, least_leases=20, options=BUSY)
+"""A lock that passes from one client to the next all the time."""
+LEFT_TO_LEASES = PlanChange(
+    clients=CLIENTS, locks=1, least_leases=20, options={**BUSY, "lazy_pct": "50"}
+)
+"""Owners that leave the end of their hold to the lease."""
+QUEUED = PlanChange(
+    clients=CLIENTS,
+    locks=1,
+    least_leases=20,
+    options={**BUSY, "hold_leases": "1", "wait_ms": "60000"},
+)
+"""Clients that request the lock at once, and wait for longer than many holds last."""
 Look = Callable[[Case, Sequence[Window]], Seen]
 """Counts the opportunities in a case under the windows of one kind of fault that took effect."""
+
+
+class FaultClass(StrEnum):
+    """What a fault does to the servers that it strikes."""
+
+    CRASH = "crash"
+    """they stop, and may come back with less than they had acknowledged: kills and power losses"""
+    STOP = "stop"
+    """they stop, and go on later with all that they had, unaware of the time: pauses"""
+    CUT = "cut"
+    """they go on, and do not reach each other or their clients: partitions"""
+    CLOCK = "clocks"
+    """they go on, and the clock by which they may count leases is wrong"""
+    OPERATION = "operations"
+    """an operator puts an earlier state back, or stops, replaces or promotes them in turn"""
+    OTHER = "other"
+    """the rest, and all that strikes no server: disks, links, limits, system calls and the calls of
+    clients. What may be lost there is the same, an answer or a write that was under way"""
+    ANY = "any"
+    """of rows that are the same under every class"""
+
+
+def fault_class(traits: Traits) -> FaultClass:
+    """The class of a kind of fault. One that may kill later is no crash: it may never have."""
+    does = {
+        FaultClass.CRASH: traits.kills,
+        FaultClass.STOP: traits.stops,
+        FaultClass.CUT: traits.cuts,
+        FaultClass.CLOCK: traits.shifts_clocks,
+        FaultClass.OPERATION: bool(traits.operates),
+    }
+    return next((of for of, applies in does.items() if applies), FaultClass.OTHER)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,3 +112,7 @@ class OpportunityRow:
         ordered = case.promises.tokens == "ordered"
         may = case.promises.bound in self.bounds and self.promised(case.promises)
         return may and (ordered or not self.tokens) and self.applies(case)
+
+
+of_any_fault = partial(OpportunityRow, faults=FaultClass.ANY, bounds=ALL)
+"""A row that is the same under every class of faults."""

@@ -8,13 +8,73 @@ majority. While a minority is down, the others have to agree without it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from holdfast.checkers.facts.fault_windows import servers_struck
 from holdfast.checkers.facts.power_losses import OPERATED, span_of
 from holdfast.checkers.opportunities.responses import first_response
+from holdfast.checkers.opportunities.row import BUSY, CLIENTS, QUEUED
 from holdfast.harness.core.case import Case, Window
-from holdfast.harness.core.verdict import Seen
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.verdict import PlanChange, Seen
+
+LAZY = {**BUSY, "lazy_pct": "25"}
+SHORT = PlanChange(
+    clients=CLIENTS,
+    fault_leases=0.05,
+    # A new leader may count its leases from the beginning: between two faults one can end.
+    every_leases=2.5,
+    # A real server may take a second to start.
+    least_lease_ns=4 * SECOND,
+    least_leases=20,
+    options=LAZY,
+)
+"""Faults that are over long before the leases in force, and owners that are silent meanwhile."""
+HALF_LAZY = {**BUSY, "lazy_pct": "50"}
+LONG = PlanChange(
+    clients=CLIENTS,
+    fault_leases=1.5,
+    every_leases=3,
+    # Another server has to be elected within a lease.
+    least_lease_ns=4 * SECOND,
+    least_leases=20,
+    options=HALF_LAZY,
+)
+"""Faults in which another server is elected, and grants or refuses to before leases end."""
+AHEAD = PlanChange(
+    clients=CLIENTS,
+    target="leader|one",
+    every_leases=3,
+    fault_leases=1.5,
+    least_leases=20,
+    options=HALF_LAZY,
+)
+"""By default a clock is set ahead by 2.5 leases."""
+NEW_NS = SECOND
+"""What is written to disk within a second after its acknowledgement (Redis's `everysec`) can be
+lost only while it is new: at a stroke in that second, in half of them on average."""
+OFTEN = replace(
+    SHORT,
+    target="majority|one",
+    every_leases=1.5,
+    least_leases=32,
+    options={**LAZY, "hold_leases": "1"},
+)
+"""At one stroke the newest hold is seldom that new: more strokes, and shorter holds."""
+OPERATING = replace(SHORT, fault_leases=0, least_locks=6, options=HALF_LAZY)
+"""Operations take the time that they take; owners are silent meanwhile. Of several locks some are
+free when a copy is made: only of these it knows no owner whom it would keep."""
+LEADERS_LOST = PlanChange(
+    target="leader|one",
+    every_leases=2.5,
+    least_leases=20,
+    clients=QUEUED.clients,
+    locks=QUEUED.locks,
+    options=QUEUED.options,
+)
+"""Leaders that are lost while several clients wait."""
+DECIDERS = "the servers that decide"
 
 
 class Stroke(NamedTuple):

@@ -14,14 +14,31 @@ Cost
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+
 from holdfast.checkers.coverage.requirements import conclude, exercise
 from holdfast.checkers.facts import resource_log
 from holdfast.checkers.facts.wording import name, seconds
+from holdfast.checkers.opportunities.places.near_faults import Where, near_faults
+from holdfast.checkers.opportunities.places.served_again import sent_again
+from holdfast.checkers.opportunities.row import CONTENDED, OpportunityRow, of_any_fault
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
 
 PROPERTY = "applied-once"
 NEEDS = ("requests", "repeats", "faults")
+OPPORTUNITIES: Sequence[OpportunityRow] = (
+    of_any_fault(
+        id="applied-once/applied-again/any",
+        property="applied-once",
+        defect="applies a command again that its client sent again",
+        sentence="a write was sent again and accepted",
+        twin="reference:forgotten-commands",
+        look=partial(near_faults, where=Where(sent_again, "no accepted write was sent again")),
+        change=CONTENDED,
+    ),
+)
 
 
 def check(case: Case) -> PropertyVerdict:

@@ -16,19 +16,59 @@ Cost
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
 from holdfast.checkers.facts import witnesses
 from holdfast.checkers.facts.overtakes import told
 from holdfast.checkers.facts.wording import drawn, lock_name
 from holdfast.checkers.holds.waits import Passed, waits
+from holdfast.checkers.opportunities.overtaking import behind_waiters, bounded, requeued
+from holdfast.checkers.opportunities.places.near_faults import Where, near_faults
+from holdfast.checkers.opportunities.row import ALL, QUEUED, FaultClass, OpportunityRow
+from holdfast.checkers.opportunities.strokes import LEADERS_LOST, of_lost_leaders
 from holdfast.checkers.properties.starvation_freedom import starved
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.verdict import Finding, PropertyVerdict
 
 PROPERTY = "bounded-bypass"
 NEEDS = ("contention", "tokens", "rivals", "waits-behind", "faults")
+OPPORTUNITIES: Sequence[OpportunityRow] = (
+    OpportunityRow(
+        id="bounded-bypass/served-out-of-turn/any",
+        property="bounded-bypass",
+        bounds=ALL,
+        tokens=True,
+        faults=FaultClass.ANY,
+        defect="serves its queue in another order",
+        sentence="a client waited, and another that had asked later waited behind it or came first",
+        twin="reference:last-come-first",
+        look=partial(
+            near_faults, where=Where(behind_waiters, "no client waited behind another one")
+        ),
+        change=QUEUED,
+        promised=bounded,
+    ),
+    *(
+        OpportunityRow(
+            id=f"bounded-bypass/new-leader-reorders/{of}",
+            property="bounded-bypass",
+            bounds=ALL,
+            tokens=True,
+            faults=of,
+            defect="serves its queue in another order after a change of leader",
+            sentence="two clients waited for a lock when the leader was lost, and both were granted"
+            " it later",
+            twin="reference:reversed-queue",
+            look=partial(requeued, strokes=of_lost_leaders, what="the leader"),
+            change=LEADERS_LOST,
+            promised=bounded,
+        )
+        for of in (FaultClass.CRASH, FaultClass.STOP, FaultClass.CUT)
+    ),
+)
 
 
 def check(case: Case) -> PropertyVerdict:

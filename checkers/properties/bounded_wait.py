@@ -17,7 +17,9 @@ Cost
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -29,6 +31,9 @@ from holdfast.checkers.holds.derive import Attempt
 from holdfast.checkers.holds.history_index import Ints
 from holdfast.checkers.holds.overlaps import slack
 from holdfast.checkers.holds.waits import Passed, waits
+from holdfast.checkers.opportunities.overtaking import bounded, waits_beyond_queues
+from holdfast.checkers.opportunities.places.near_faults import Where, near_faults
+from holdfast.checkers.opportunities.row import ALL, QUEUED, FaultClass, OpportunityRow
 from holdfast.checkers.properties.bounded_bypass import allowed
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import NO_TOKEN
@@ -36,6 +41,25 @@ from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
 
 PROPERTY = "bounded-wait"
 NEEDS = ("contention", "tokens", "rivals", "waits-behind", "faults")
+OPPORTUNITIES: Sequence[OpportunityRow] = (
+    OpportunityRow(
+        id="bounded-wait/served-out-of-turn/any",
+        property="bounded-wait",
+        bounds=ALL,
+        tokens=True,
+        faults=FaultClass.ANY,
+        defect="serves its queue in another order",
+        sentence="a client waited with another behind it, and would have waited while the lock was"
+        " granted to others more often than there were requests ahead of it",
+        twin="reference:last-come-first",
+        look=partial(
+            near_faults,
+            where=Where(waits_beyond_queues, "no wait with another behind it outlasted its queue"),
+        ),
+        change=QUEUED,
+        promised=bounded,
+    ),
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

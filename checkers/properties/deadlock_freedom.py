@@ -18,7 +18,9 @@ Cost
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -30,6 +32,14 @@ from holdfast.checkers.facts.starved_hosts import only_starved
 from holdfast.checkers.facts.wording import drawn, seconds, who
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import Attempt, Span
+from holdfast.checkers.opportunities.places.near_faults import Where, near_faults
+from holdfast.checkers.opportunities.places.passed_on import waited_for_silent, waited_on
+from holdfast.checkers.opportunities.row import (
+    CONTENDED,
+    LEFT_TO_LEASES,
+    OpportunityRow,
+    of_any_fault,
+)
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Op
 from holdfast.harness.core.verdict import Finding, PropertyVerdict
@@ -37,6 +47,37 @@ from holdfast.harness.core.verdict import Finding, PropertyVerdict
 PROPERTY = "deadlock-freedom"
 NEEDS = ("contention", "handovers", "probes", "faults")
 WAITS = "spans without a grant"
+OPPORTUNITIES: Sequence[OpportunityRow] = (
+    of_any_fault(
+        id="deadlock-freedom/not-handed-on/any",
+        property="deadlock-freedom",
+        defect="does not grant a lock to the next client when it is free",
+        sentence="a client asked for a lock, and had an answer after the hold before had ended",
+        twin="majority:leaky-round",
+        look=partial(
+            near_faults, where=Where(waited_on, "no request was answered after a hold had ended")
+        ),
+        change=CONTENDED,
+    ),
+    of_any_fault(
+        id="deadlock-freedom/never-ends/any",
+        property="deadlock-freedom",
+        defect="does not free a lock that its owner never gave up",
+        sentence="a client asked for a lock, and had an answer after the hold of an owner that"
+        " never gave it up had ended",
+        twin="reference:endless-lease",
+        look=partial(
+            near_faults,
+            where=Where(
+                waited_for_silent,
+                "no request was answered after a hold that was not given up",
+                seldom=True,
+            ),
+        ),
+        bounds=("lease", "session", "connection"),
+        change=LEFT_TO_LEASES,
+    ),
+)
 
 
 def check(case: Case) -> PropertyVerdict:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
@@ -26,6 +27,16 @@ from holdfast.checkers.facts.wording import drawn, known_row, lock_name, name, s
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import Attempt, conflict
 from holdfast.checkers.holds.overlaps import Reach, granted, proof_reach, reach, reaches, slack
+from holdfast.checkers.opportunities.outlived import OUTLIVED, outlived
+from holdfast.checkers.opportunities.renumbered import RENUMBERED, renumbered
+from holdfast.checkers.opportunities.row import ALL, FaultClass, OpportunityRow
+from holdfast.checkers.opportunities.strokes import (
+    DECIDERS,
+    OPERATING,
+    SHORT,
+    of_deciders,
+    of_operations,
+)
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import NO_TOKEN, Op, Status
 from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
@@ -33,6 +44,31 @@ from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
 PROPERTY = "durable-grants"
 NEEDS = ("power-losses", "faults")
 UNKNOWN = (Status.INFO, Status.INVOKED)
+OPPORTUNITIES: Sequence[OpportunityRow] = (
+    *(
+        OpportunityRow(
+            id=f"durable-grants/{defect}/{of}",
+            property="durable-grants",
+            faults=of,
+            defect=f"loses {lost} with an earlier state",
+            sentence=sentence,
+            twin="reference:late-disk" if of is FaultClass.CRASH else "reference",
+            look=partial(look, strokes=strokes, what=what),
+            change=change,
+            bounds=ALL,
+            tokens=look is renumbered,
+            unsynced=of is FaultClass.CRASH,
+        )
+        for of, strokes, what, change in (
+            (FaultClass.CRASH, of_deciders, DECIDERS, replace(SHORT, target="majority|one")),
+            (FaultClass.OPERATION, of_operations, "the servers", OPERATING),
+        )
+        for defect, lost, sentence, look in (
+            ("undone-grant", "a grant", OUTLIVED, outlived),
+            ("undone-token", "a token", RENUMBERED, renumbered),
+        )
+    ),
+)
 
 
 def check(case: Case) -> PropertyVerdict:

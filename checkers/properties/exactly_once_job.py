@@ -17,14 +17,18 @@ Cost
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
 from holdfast.checkers.facts import resource_log
 from holdfast.checkers.facts.wording import name, seconds
+from holdfast.checkers.opportunities.places.near_faults import Where, near_faults
+from holdfast.checkers.opportunities.places.served_again import jobs_known
+from holdfast.checkers.opportunities.row import CONTENDED, OpportunityRow, of_any_fault
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.job_keys import job_of
 from holdfast.harness.core.operations import Op, Status
@@ -32,10 +36,23 @@ from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
 
 PROPERTY = "exactly-once-job"
 NEEDS = ("contention", "requests", "jobs", "faults")
+OPPORTUNITIES: Sequence[OpportunityRow] = (
+    of_any_fault(
+        id="exactly-once-job/done-again/any",
+        property="exactly-once-job",
+        defect="forgets that a job was done",
+        sentence="a client was answered that a job of another client was done",
+        twin="reference:forgotten-jobs",
+        look=partial(
+            near_faults, where=Where(jobs_known, "no client found a job of another client done")
+        ),
+        change=CONTENDED,
+    ),
+)
 
 
 @dataclass(slots=True)
-class Job:
+class JobEvidence:
     """The evidence about one job.
 
     effects   accepted writes of it, in the order of the log
@@ -58,14 +75,14 @@ def check(case: Case) -> PropertyVerdict:
     return conclude(case, PROPERTY, findings, (), exercise(case, needs=NEEDS))
 
 
-def _jobs(case: Case) -> Mapping[str, Mapping[int, Job]]:
+def _jobs(case: Case) -> Mapping[str, Mapping[int, JobEvidence]]:
     """Every job that a client requested, by lock and number."""
     keys = {n: parts for n, text in enumerate(case.history.strings) if (parts := job_of(text))}
-    jobs: defaultdict[str, dict[int, Job]] = defaultdict(dict)
+    jobs: defaultdict[str, dict[int, JobEvidence]] = defaultdict(dict)
 
-    def of(key: int) -> tuple[Job, bool]:
+    def of(key: int) -> tuple[JobEvidence, bool]:
         lock, number, mark = keys[key]
-        return jobs[lock].setdefault(number, Job(lock=lock, number=number)), mark
+        return jobs[lock].setdefault(number, JobEvidence(lock=lock, number=number)), mark
 
     for request in resource_log.requests(case):
         if request.key in keys and request.write and request.accepted:
@@ -85,7 +102,7 @@ def _jobs(case: Case) -> Mapping[str, Mapping[int, Job]]:
     return jobs
 
 
-def _twice(case: Case, jobs: Mapping[str, Mapping[int, Job]]) -> Iterator[Finding]:
+def _twice(case: Case, jobs: Mapping[str, Mapping[int, JobEvidence]]) -> Iterator[Finding]:
     for job in (job for of_lock in jobs.values() for job in of_lock.values()):
         for again in job.effects[1:]:
             first = job.effects[0]
@@ -108,7 +125,7 @@ def _twice(case: Case, jobs: Mapping[str, Mapping[int, Job]]) -> Iterator[Findin
             )
 
 
-def _never(case: Case, jobs: Mapping[str, Mapping[int, Job]]) -> Iterator[Finding]:
+def _never(case: Case, jobs: Mapping[str, Mapping[int, JobEvidence]]) -> Iterator[Finding]:
     stamps = case.history.rows["t_ret"]
     for of_lock in jobs.values():
         last = max((n for n, job in of_lock.items() if job.effects), default=-1)
@@ -138,7 +155,7 @@ def _owner(case: Case, request: resource_log.Request) -> str:
     return name(case, request.name >> 32)
 
 
-def _proof(case: Case, job: Job, witness: int, after: Job) -> Proof:
+def _proof(case: Case, job: JobEvidence, witness: int, after: JobEvidence) -> Proof:
     """Proof by the row that reported it as done; else by one that shows that the job existed."""
     if job.told:
         return Proof(rule="job-never-done/told", roles={"told": witness})

@@ -16,7 +16,9 @@ that returns after the wait's timeout is a hung request.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
 from holdfast.checkers.facts.reachable import out_of_reach
@@ -25,6 +27,9 @@ from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import Attempt
 from holdfast.checkers.holds.history_index import column, rows_of
 from holdfast.checkers.holds.overlaps import slack
+from holdfast.checkers.opportunities.places.answered_queries import named_waiters
+from holdfast.checkers.opportunities.places.near_faults import Where, near_faults
+from holdfast.checkers.opportunities.row import CONTENDED, OpportunityRow, of_any_fault
 from holdfast.checkers.properties.lock_timeline import story
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import NO_TOKEN, Op, Status
@@ -32,6 +37,19 @@ from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
 
 PROPERTY = "grant-notice"
 NEEDS = ("named-waits", "faults")
+OPPORTUNITIES: Sequence[OpportunityRow] = (
+    of_any_fault(
+        id="grant-notice/late-word/any",
+        property="grant-notice",
+        defect="notifies a client that waits too late of its grant",
+        sentence="a query named a client that had waited, within the time of a notice",
+        twin="reference:late-word",
+        look=partial(
+            near_faults, where=Where(named_waiters, "no query named a client that had waited")
+        ),
+        change=CONTENDED,
+    ),
+)
 
 
 def check(case: Case) -> PropertyVerdict:

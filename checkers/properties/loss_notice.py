@@ -33,6 +33,7 @@ from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import Attempt
 from holdfast.checkers.holds.history_index import column, rows_of
 from holdfast.checkers.holds.overlaps import reach
+from holdfast.checkers.properties import loss_notice_opportunities
 from holdfast.checkers.properties.loss_reason import told as told_reasons
 from holdfast.checkers.properties.loss_reason import wrong_reasons
 from holdfast.checkers.properties.silent_reacquire import finding as silent_finding
@@ -70,6 +71,7 @@ IGNORES_NOTICES = frozenset(
 )
 """Workloads whose owners write without checking for a notice: they exist to show that hazard, which
 no lock can prevent. Their writes after a notice are noted, not judged."""
+OPPORTUNITIES = loss_notice_opportunities.OPPORTUNITIES
 
 
 def check(case: Case) -> PropertyVerdict:

@@ -25,6 +25,7 @@ from holdfast.checkers.holds.derive import INF
 from holdfast.checkers.holds.held_at_once import overlaps
 from holdfast.checkers.holds.statements import RELEASES, RENEWALS, TOKENS
 from holdfast.checkers.holds.token_order import disputes
+from holdfast.checkers.properties import mutual_exclusion_opportunities
 from holdfast.checkers.properties.dead_grant import dead_grants
 from holdfast.checkers.properties.lock_delay import delayed, early_grants
 from holdfast.checkers.properties.over_admission import over_admissions
@@ -36,6 +37,7 @@ PROPERTY = "mutual-exclusion"
 NEEDS = ("contention", "judged-holds", "sharing", "reentry", "subtrees", "faults")
 MOST_NOTES = 20
 """limit on the stale beliefs shown, longest first; all are counted"""
+OPPORTUNITIES = mutual_exclusion_opportunities.OPPORTUNITIES
 
 
 def check(case: Case) -> PropertyVerdict:

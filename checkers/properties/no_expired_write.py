@@ -18,20 +18,39 @@ Cost
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
 from holdfast.checkers.facts import resource_log
 from holdfast.checkers.facts.late_writes import late_writes
 from holdfast.checkers.facts.wording import drawn, seconds, who
 from holdfast.checkers.holds.derive import Attempt
-from holdfast.checkers.holds.hold_end import Ended
+from holdfast.checkers.holds.hold_end import HoldEnd
+from holdfast.checkers.opportunities.places.checked_owners import expired_requests
+from holdfast.checkers.opportunities.places.near_faults import Where, near_faults
+from holdfast.checkers.opportunities.row import OpportunityRow, of_any_fault
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Op, Status
-from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
+from holdfast.harness.core.verdict import Finding, PlanChange, Proof, PropertyVerdict
 
 PROPERTY = "no-expired-write"
 NEEDS = ("contention", "requests", "expired-requests", "faults")
+OPPORTUNITIES: Sequence[OpportunityRow] = (
+    of_any_fault(
+        id="no-expired-write/unchecked-end/any",
+        property="no-expired-write",
+        change=PlanChange(),
+        outlives=True,
+        defect="admits an owner whose hold is over",
+        sentence="a write reached the resource after its owner's hold had certainly ended",
+        twin="reference:unchecked-tokens",
+        look=partial(
+            near_faults,
+            where=Where(expired_requests, "no write of an owner whose hold had ended came"),
+        ),
+    ),
+)
 
 
 def check(case: Case) -> PropertyVerdict:
@@ -40,12 +59,12 @@ def check(case: Case) -> PropertyVerdict:
     return conclude(case, PROPERTY, findings, (), exercise(case, needs=NEEDS))
 
 
-def expired_writes(case: Case) -> Iterator[tuple[resource_log.Request, Attempt, Ended]]:
+def expired_writes(case: Case) -> Iterator[tuple[resource_log.Request, Attempt, HoldEnd]]:
     """Every accepted write of an owner whose hold had ended, in the order of the log."""
     return (late for late in late_writes(case) if late[0].accepted)
 
 
-def _finding(case: Case, request: resource_log.Request, attempt: Attempt, end: Ended) -> Finding:
+def _finding(case: Case, request: resource_log.Request, attempt: Attempt, end: HoldEnd) -> Finding:
     lock = case.history.strings[request.key]
     sent = (request.sent,) if request.sent >= 0 else ()
     proof = tuple(row for row in (end.row, *end.more) if row not in (attempt.row, -1))
@@ -64,7 +83,7 @@ def _finding(case: Case, request: resource_log.Request, attempt: Attempt, end: E
     )
 
 
-def _proof(case: Case, request: resource_log.Request, a: Attempt, end: Ended) -> Proof:
+def _proof(case: Case, request: resource_log.Request, a: Attempt, end: HoldEnd) -> Proof:
     roles = {"owner": a.row, "request": request.row}
     if end.row == a.row:
         rule = "expired-owner-write/lease"

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,11 +27,14 @@ from holdfast.checkers.facts.starved_hosts import excuse
 from holdfast.checkers.facts.wording import name, seconds, span
 from holdfast.checkers.holds.history_index import column, rows_of
 from holdfast.checkers.holds.starvation import Cover, starved_spans
+from holdfast.checkers.opportunities.places.near_faults import Where, near_faults
+from holdfast.checkers.opportunities.places.passed_on import unbounded
+from holdfast.checkers.opportunities.row import OpportunityRow, of_any_fault
 from holdfast.harness.client.context import GUARD_NS
 from holdfast.harness.core.case import Case, Window, among
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import DELAY, Op, Status
-from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
+from holdfast.harness.core.verdict import Finding, PlanChange, Proof, PropertyVerdict
 
 PROPERTY = "no-hung-request"
 NEEDS = ("contention", "bounded-waits", "faults")
@@ -39,6 +43,21 @@ SLACK_NS = GUARD_NS - SECOND
 
 ASKS = (Op.ACQUIRE, Op.TRY, Op.PROBE, Op.RENEW, Op.RELEASE)
 WITH_WAIT = Op.ACQUIRE, Op.TRY, Op.PROBE
+OPPORTUNITIES: Sequence[OpportunityRow] = (
+    of_any_fault(
+        id="no-hung-request/unbounded-wait/any",
+        property="no-hung-request",
+        defect="does not end a wait when its time is over",
+        sentence="the time of an acquire was over before it was granted",
+        twin="reference:deaf-waiter",
+        look=partial(
+            near_faults,
+            # One plan has no waits of both kinds: others ask for those that nothing ends.
+            where=Where(unbounded, "no acquire's time was over", extra=True),
+        ),
+        change=PlanChange(),
+    ),
+)
 
 
 def check(case: Case) -> PropertyVerdict:

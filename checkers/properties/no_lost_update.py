@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -26,15 +27,32 @@ from holdfast.checkers.facts import resource_log
 from holdfast.checkers.facts.wording import drawn, name, seconds
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.history_index import Indices, column
+from holdfast.checkers.opportunities.places.near_faults import Where, near_faults
+from holdfast.checkers.opportunities.places.served_again import outdated_updates
+from holdfast.checkers.opportunities.row import OpportunityRow, of_any_fault
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Op, Status
-from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
+from holdfast.harness.core.verdict import Finding, PlanChange, Proof, PropertyVerdict
 
 PROPERTY = "no-lost-update"
 NEEDS = ("contention", "requests", "updates", "faults")
 
 Lost = tuple[resource_log.Request, resource_log.Request]
 """An accepted write that is not in the final chain, and the write that superseded it."""
+OPPORTUNITIES: Sequence[OpportunityRow] = (
+    of_any_fault(
+        id="no-lost-update/old-version/any",
+        property="no-lost-update",
+        defect="admits an update that builds on an old version",
+        sentence="an update that built on an old version reached the resource",
+        twin="reference:unchecked-tokens",
+        look=partial(
+            near_faults,
+            where=Where(outdated_updates, "no update built on an old version", extra=True),
+        ),
+        change=PlanChange(),
+    ),
+)
 
 
 def check(case: Case) -> PropertyVerdict:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
 from holdfast.checkers.facts import witnesses
@@ -28,12 +29,30 @@ from holdfast.checkers.holds.derive import Span
 from holdfast.checkers.holds.overlaps import proof_reach, reach
 from holdfast.checkers.holds.starvation import without_starvation
 from holdfast.checkers.holds.statements import LASTING
+from holdfast.checkers.opportunities.places.crossed_waits import crossed_waits
+from holdfast.checkers.opportunities.places.near_faults import Where, near_faults
+from holdfast.checkers.opportunities.row import BUSY, CLIENTS, OpportunityRow, of_any_fault
 from holdfast.checkers.properties.wait_cycles import MOST_STEPS, Cycles, Edge
 from holdfast.harness.core.case import Case
-from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
+from holdfast.harness.core.verdict import Finding, PlanChange, Proof, PropertyVerdict
 
 PROPERTY = "no-multi-lock-deadlock"
 NEEDS = ("contention", "second-locks", "faults")
+OPPORTUNITIES: Sequence[OpportunityRow] = (
+    of_any_fault(
+        id="no-multi-lock-deadlock/undetected-cycle/any",
+        property="no-multi-lock-deadlock",
+        defect="does not break a cycle of waits",
+        sentence="clients that held a lock each waited for each other's",
+        twin="reference:blind-to-cycles",
+        look=partial(
+            near_faults,
+            where=Where(crossed_waits, "no clients waited for each other's locks"),
+        ),
+        # Of two locks, most clients that hold one wait for the other.
+        change=PlanChange(clients=CLIENTS, locks=2, least_locks=2, least_leases=20, options=BUSY),
+    ),
+)
 
 
 def check(case: Case) -> PropertyVerdict:

@@ -14,7 +14,9 @@ Cost
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
 from holdfast.checkers.facts import resource_log
@@ -23,11 +25,30 @@ from holdfast.checkers.facts.wording import drawn, lock_name, seconds, who
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import INF, Attempt
 from holdfast.checkers.holds.token_order import disordered
+from holdfast.checkers.opportunities.places.checked_owners import stale_requests
+from holdfast.checkers.opportunities.places.near_faults import Where, near_faults
+from holdfast.checkers.opportunities.row import OpportunityRow, of_any_fault
 from holdfast.harness.core.case import Case
-from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
+from holdfast.harness.core.verdict import Finding, PlanChange, Proof, PropertyVerdict
 
 PROPERTY = "no-stale-write"
 NEEDS = ("contention", "requests", "stale-requests", "faults")
+OPPORTUNITIES: Sequence[OpportunityRow] = (
+    of_any_fault(
+        id="no-stale-write/unchecked-token/any",
+        property="no-stale-write",
+        change=PlanChange(),
+        outlives=True,
+        defect="admits an older owner after a newer one",
+        sentence="an older owner's request reached the resource after a newer one had been"
+        " admitted",
+        twin="reference:unchecked-tokens",
+        look=partial(
+            near_faults,
+            where=Where(stale_requests, "no older owner's request came after a newer's"),
+        ),
+    ),
+)
 
 
 def check(case: Case) -> PropertyVerdict:

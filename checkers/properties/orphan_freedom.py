@@ -16,7 +16,9 @@ Cost
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
 from holdfast.checkers.facts import witnesses
@@ -24,13 +26,48 @@ from holdfast.checkers.facts.stalls import Stall, answered_span, stalls
 from holdfast.checkers.facts.starved_hosts import only_starved
 from holdfast.checkers.facts.wording import drawn, seconds, who
 from holdfast.checkers.holds.derive import Attempt, Span
+from holdfast.checkers.opportunities.places.near_faults import Where, near_faults
+from holdfast.checkers.opportunities.places.passed_on import tried_after, tried_after_silent
+from holdfast.checkers.opportunities.row import OpportunityRow, of_any_fault
 from holdfast.checkers.properties.deadlock_freedom import WAITS, unanswered_probes
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Op, Status
-from holdfast.harness.core.verdict import Finding, PropertyVerdict
+from holdfast.harness.core.verdict import Finding, PlanChange, PropertyVerdict
 
 PROPERTY = "orphan-freedom"
 NEEDS = ("contention", "probes", "faults")
+OPPORTUNITIES: Sequence[OpportunityRow] = (
+    of_any_fault(
+        id="orphan-freedom/kept-for-nobody/any",
+        property="orphan-freedom",
+        defect="refuses a lock after its holder's time",
+        sentence="a try or probe was answered after the hold before had ended",
+        twin="majority:leaky-round",
+        look=partial(
+            near_faults,
+            where=Where(tried_after, "no try was answered after a hold had ended", extra=True),
+        ),
+        change=PlanChange(),
+    ),
+    of_any_fault(
+        id="orphan-freedom/kept-for-silent/any",
+        property="orphan-freedom",
+        defect="refuses a lock that its owner never gave up after its time",
+        sentence="a try or probe was answered after the hold of an owner that never gave it up had"
+        " ended",
+        twin="reference:endless-lease",
+        look=partial(
+            near_faults,
+            where=Where(
+                tried_after_silent,
+                "no try was answered after a hold that was not given up",
+                extra=True,
+            ),
+        ),
+        bounds=("lease", "session", "connection"),
+        change=PlanChange(),
+    ),
+)
 
 
 def check(case: Case) -> PropertyVerdict:

@@ -29,12 +29,14 @@ from holdfast.checkers.holds.history_index import UNKNOWN, Indices, column, rows
 from holdfast.checkers.holds.overlaps import proof_reach, reach, slack
 from holdfast.checkers.holds.statements import LASTING, answers, believed
 from holdfast.checkers.holds.succession import Succession, succession_of
+from holdfast.checkers.properties import ownership_opportunities
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
 
 PROPERTY = "ownership"
 NEEDS = ("stale-releases", "faults")
+OPPORTUNITIES = ownership_opportunities.OPPORTUNITIES
 
 
 def check(case: Case) -> PropertyVerdict:

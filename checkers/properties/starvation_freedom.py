@@ -15,7 +15,9 @@ Cost
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
 from holdfast.checkers.facts import witnesses
@@ -23,6 +25,9 @@ from holdfast.checkers.facts.overtakes import told
 from holdfast.checkers.facts.starved_hosts import only_starved
 from holdfast.checkers.facts.wording import drawn, lock_name
 from holdfast.checkers.holds.waits import Passed, waits
+from holdfast.checkers.opportunities.overtaking import has_queues, patient_waits
+from holdfast.checkers.opportunities.places.near_faults import Where, near_faults
+from holdfast.checkers.opportunities.row import ALL, QUEUED, FaultClass, OpportunityRow
 from holdfast.checkers.properties.deadlock_freedom import WAITS, deadlocks, unanswered_probes
 from holdfast.checkers.properties.livelock import livelocks
 from holdfast.harness.core.case import Case
@@ -30,6 +35,25 @@ from holdfast.harness.core.verdict import Finding, PropertyVerdict
 
 PROPERTY = "starvation-freedom"
 NEEDS = ("contention", "tokens", "rivals", "patient-waits", "probes", "faults")
+OPPORTUNITIES: Sequence[OpportunityRow] = (
+    OpportunityRow(
+        id="starvation-freedom/never-served/any",
+        property="starvation-freedom",
+        bounds=ALL,
+        tokens=True,
+        faults=FaultClass.ANY,
+        defect="grants to others for as long as a client waits",
+        sentence="a client waited with another behind it, and would have waited while the lock was"
+        " granted to others more often than there are clients",
+        twin="reference:last-come-first",
+        applies=has_queues,
+        look=partial(
+            near_faults,
+            where=Where(patient_waits, "no wait with another behind it outlasted enough grants"),
+        ),
+        change=QUEUED,
+    ),
+)
 
 
 def check(case: Case) -> PropertyVerdict:

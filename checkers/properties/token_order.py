@@ -11,8 +11,9 @@ Source: the earliest ends in token order, e = max(previous e, call, last proof),
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
 from holdfast.checkers.facts import witnesses
@@ -21,11 +22,142 @@ from holdfast.checkers.holds.derive import Attempt
 from holdfast.checkers.holds.held_at_once import disjoint
 from holdfast.checkers.holds.overlaps import granted, proof_reach, reach, slack
 from holdfast.checkers.holds.token_order import disordered, disputes, inversions, repeated
+from holdfast.checkers.opportunities.places.granted_beside import numbered_after
+from holdfast.checkers.opportunities.places.near_faults import Where, near_faults
+from holdfast.checkers.opportunities.renumbered import RENUMBERED, renumbered
+from holdfast.checkers.opportunities.row import (
+    ALL,
+    CONTENDED,
+    FaultClass,
+    OpportunityRow,
+    of_any_fault,
+)
+from holdfast.checkers.opportunities.strokes import (
+    LONG,
+    NEW_NS,
+    OFTEN,
+    OPERATING,
+    SHORT,
+    of_cut_servers,
+    of_deciders,
+    of_leaders,
+    of_minorities,
+    of_operations,
+)
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
 
 PROPERTY = "token-order"
 NEEDS = ("tokens", "contention", "faults")
+OPPORTUNITIES: Sequence[OpportunityRow] = (
+    OpportunityRow(
+        id="token-order/counter-restarts/crash",
+        property="token-order",
+        faults=FaultClass.CRASH,
+        defect="counts its tokens from an old value when it restarts",
+        sentence="a token was known before the restart of the servers that decide, and another"
+        " client was granted the lock after it",
+        twin="single",
+        look=partial(renumbered, strokes=of_deciders, what="the servers that decide"),
+        change=replace(SHORT, target="majority|one"),
+        bounds=ALL,
+        tokens=True,
+    ),
+    OpportunityRow(
+        id="token-order/unsynced-counter/crash",
+        property="token-order",
+        faults=FaultClass.CRASH,
+        defect="acknowledges a token before it is durable",
+        sentence="a token of less than a second was known before the restart of the servers that"
+        " decide, and another client was granted the lock after it",
+        twin="redis --set persistence=everysec --set tokens=counter",
+        look=partial(
+            renumbered, strokes=of_deciders, what="the servers that decide", new_ns=NEW_NS
+        ),
+        change=OFTEN,
+        bounds=ALL,
+        tokens=True,
+        unsynced=True,
+    ),
+    OpportunityRow(
+        id="token-order/new-leader-counts/crash",
+        property="token-order",
+        faults=FaultClass.CRASH,
+        defect="counts its tokens from an old state after a change of leader",
+        sentence="a token was known before the loss of the leader, and another client was granted"
+        " the lock after it",
+        twin="reference:late-disk",
+        look=partial(renumbered, strokes=of_leaders, what="the leader"),
+        change=replace(SHORT, target="leader|one"),
+        bounds=ALL,
+        tokens=True,
+    ),
+    OpportunityRow(
+        id="token-order/too-few-votes/crash",
+        property="token-order",
+        faults=FaultClass.CRASH,
+        defect="counts its tokens without a majority that keeps them",
+        sentence="a token was known before a minority of the servers was struck, and another client"
+        " was granted the lock after it",
+        twin="reference:late-disk",
+        look=partial(renumbered, strokes=of_minorities, what="a minority of the servers"),
+        change=replace(SHORT, target="minority|one"),
+        bounds=ALL,
+        tokens=True,
+    ),
+    OpportunityRow(
+        id="token-order/new-leader-counts/cut",
+        property="token-order",
+        faults=FaultClass.CUT,
+        defect="counts its tokens from an old state after a change of leader",
+        sentence="a token was known before the leader was cut off, and another client was granted"
+        " the lock after it",
+        twin="reference:lone-commit",
+        look=partial(renumbered, strokes=of_leaders, what="the leader"),
+        change=replace(LONG, target="leader|one"),
+        bounds=ALL,
+        tokens=True,
+    ),
+    OpportunityRow(
+        id="token-order/both-sides-decide/cut",
+        property="token-order",
+        faults=FaultClass.CUT,
+        defect="counts its tokens on both sides of a partition",
+        sentence="a token was known before servers were cut off from each other, and another"
+        " client was granted the lock after it",
+        twin="reference:small-quorum",
+        look=partial(renumbered, strokes=of_cut_servers, what="servers that agree with others"),
+        change=LONG,
+        bounds=ALL,
+        tokens=True,
+    ),
+    OpportunityRow(
+        id="token-order/undone-token/operations",
+        property="token-order",
+        faults=FaultClass.OPERATION,
+        defect="counts its tokens from an old value after an operation",
+        sentence=RENUMBERED,
+        twin="reference",
+        look=partial(renumbered, strokes=of_operations, what="the servers"),
+        change=OPERATING,
+        bounds=ALL,
+        tokens=True,
+    ),
+    of_any_fault(
+        id="token-order/out-of-order/any",
+        property="token-order",
+        defect="grants tokens that are not in the order of its grants",
+        sentence="a client was granted the lock after another client's token was known",
+        twin="reference:dead-predecessor",
+        look=partial(
+            near_faults,
+            where=Where(numbered_after, "no grant with a token came after another client's"),
+        ),
+        tokens=True,
+        change=CONTENDED,
+        beside=True,
+    ),
+)
 
 
 def check(case: Case) -> PropertyVerdict:

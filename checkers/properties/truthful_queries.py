@@ -39,7 +39,7 @@ from holdfast.checkers.holds.contradictions import first_come
 from holdfast.checkers.holds.derive import Attempt, by_id, conflict
 from holdfast.checkers.holds.hierarchy import paths
 from holdfast.checkers.holds.overlaps import slack
-from holdfast.checkers.properties import lock_timeline
+from holdfast.checkers.properties import lock_timeline, truthful_queries_opportunities
 from holdfast.checkers.properties.hold_age import wrong_age
 from holdfast.checkers.properties.lock_timeline import LockStory
 from holdfast.checkers.properties.queue_length import false_lengths
@@ -50,6 +50,7 @@ from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
 
 PROPERTY = "truthful-queries"
 NEEDS = ("contention", "queries", "faults")
+OPPORTUNITIES = truthful_queries_opportunities.OPPORTUNITIES
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

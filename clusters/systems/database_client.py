@@ -105,7 +105,7 @@ class Held:
     how: Lock
 
 
-class Servers:
+class DatabaseServers:
     """The servers of a database, of which one accepts sessions. Each session is opened at the first
     that does, in a newly sampled order, as libpq has it with load_balance_hosts=random: a client
     does not know which of two primaries is the former one."""
@@ -127,7 +127,7 @@ class SessionClient:
     """A LockClient over any `Lock`; `shared`: how it is acquired beside other readers."""
 
     def __init__(self, setup: ClientSetup, lock: Lock, shared: Lock | None = None) -> None:
-        self._servers = Servers(setup)
+        self._servers = DatabaseServers(setup)
         self._tell = setup.tell
         self._lock = lock
         self._shared = shared

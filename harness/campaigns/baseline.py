@@ -19,8 +19,8 @@ from holdfast.harness.campaigns.results import MEASURES, Result, failed, without
 from holdfast.harness.core import toml
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
-from holdfast.harness.core.verdict import PROPERTIES
 from holdfast.harness.plans.plan import suggest
+from holdfast.harness.properties import PROPERTIES
 
 SCHEMA = "holdfast-baseline/1"
 CELL_KEYS = ("cell", "property", "exercised", "runs", "opportunities")
@@ -29,7 +29,7 @@ KNOWN_KEYS = ("system", "property", "cell", "reason", "expires")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Known:
+class KnownIssue:
     """A known issue: this property may be violated, for this reason, until this day (inclusive).
 
     system   for a user's system, the name alone covers any description of it, NAME@HASH only
@@ -77,7 +77,7 @@ class Baseline:
 
     exercised: Mapping[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
     measures: Mapping[tuple[str, str], Sequence[float]] = field(default_factory=dict)
-    known: Sequence[Known] = ()
+    known: Sequence[KnownIssue] = ()
     opportunities: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
 
@@ -140,7 +140,7 @@ def _rows(
     return rows
 
 
-def _known(row: Mapping[str, object], n: int, path: Path, problems: list[str]) -> Known | None:
+def _known(row: Mapping[str, object], n: int, path: Path, problems: list[str]) -> KnownIssue | None:
     """One known issue; None if it is invalid."""
     wrong = []
     for key in ("system", "property", "reason"):
@@ -158,7 +158,7 @@ def _known(row: Mapping[str, object], n: int, path: Path, problems: list[str]) -
     if wrong:
         problems += [f"{path}: known {n}: {problem}" for problem in wrong]
         return None
-    return Known(
+    return KnownIssue(
         system=str(row["system"]),
         property=str(prop),
         reason=str(row["reason"]),
@@ -167,7 +167,7 @@ def _known(row: Mapping[str, object], n: int, path: Path, problems: list[str]) -
     )
 
 
-def of_results(results: Sequence[Result], known: Sequence[Known]) -> Baseline:
+def of_results(results: Sequence[Result], known: Sequence[KnownIssue]) -> Baseline:
     """A baseline from these runs: coverage and measures; the known issues stay."""
     exercised: dict[tuple[str, str], tuple[int, int]] = {}
     measures: dict[tuple[str, str], list[float]] = {}

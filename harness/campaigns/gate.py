@@ -15,7 +15,7 @@ from datetime import date
 from statistics import median
 
 from holdfast.harness.campaigns import sums
-from holdfast.harness.campaigns.baseline import Baseline, Known
+from holdfast.harness.campaigns.baseline import Baseline, KnownIssue
 from holdfast.harness.campaigns.results import (
     EFFICIENCY,
     EXCLUSION,
@@ -123,7 +123,7 @@ def judge(
 
 def alone(
     results: Sequence[Result],
-    known: Sequence[Known],
+    known: Sequence[KnownIssue],
     today: date,
     given: Rules = NO_RULES,
 ) -> list[Trouble]:
@@ -180,7 +180,7 @@ def _trouble(
 
 
 def _violations(
-    results: Sequence[Result], known: Sequence[Known], today: date, given: Rules
+    results: Sequence[Result], known: Sequence[KnownIssue], today: date, given: Rules
 ) -> Iterable[Trouble]:
     """Each broken promise once per cell and property, unless it is a known issue today, or a
     duplicate that is judged by rate."""
@@ -237,7 +237,9 @@ def _duplicates(results: Sequence[Result], given: Rules) -> Iterable[Trouble]:
             yield _trouble(PASSED, DUPLICATES, cell, says, EXCLUSION, first)
 
 
-def _excuses(results: Sequence[Result], known: Sequence[Known], today: date) -> Iterable[Trouble]:
+def _excuses(
+    results: Sequence[Result], known: Sequence[KnownIssue], today: date
+) -> Iterable[Trouble]:
     """Suppressions of issues that no longer occur: they would hide the next failure."""
     for one in known:
         where = one.cell or one.system

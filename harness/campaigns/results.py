@@ -21,11 +21,18 @@ from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.verdicts.evidence import Dist, Evidence, Number
 from holdfast.harness.verdicts.judged import Cause, Judged, Judgement, UnderKind
 from holdfast.harness.verdicts.left_unknown import Tried
-from holdfast.harness.verification.opportunities import DECIDERS, PATTERNS
+from holdfast.harness.verification.rules import PATTERNS
+from holdfast.harness.verification.stroke_opportunities import DECIDERS, StrokePattern
 
 EXCLUSION = "mutual-exclusion"
 EFFICIENCY = "efficiency"
 """The purpose of a lock that saves work: a duplicate does no harm, if there are few."""
+AT_DECIDERS = {
+    row
+    for row, pattern in PATTERNS.items()
+    if isinstance(pattern, StrokePattern) and pattern.struck == DECIDERS
+}
+"""Rows about faults that struck the servers that decide."""
 RANK = {0: 0, 3: 1, 4: 2, 1: 3}
 """The worst of several exit codes: 1 before 4 before 3."""
 _HASH = re.compile(r"^([^ ]+)@[0-9a-f]{8}(?= |$)")
@@ -239,7 +246,7 @@ def _tried(under: UnderKind, *, anywhere: bool) -> dict[str, Tried]:
             sentence=one.sentence,
             staged=one.staged,
             nearest=one.nearest,
-            asked=anywhere and one.row in PATTERNS and PATTERNS[one.row].struck == DECIDERS,
+            asked=anywhere and one.row in AT_DECIDERS,
         )
         for one in under.opportunities
     }

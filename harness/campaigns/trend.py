@@ -15,7 +15,7 @@ CONCLUSIVE = (BROKEN, LIMIT, HOLDS)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Seen:
+class TrendRun:
     """One run of a cell. at: when it was made, seconds since the epoch, 0 if unknown; id: its name,
     or its directory; opportunities: of its promises, None if it counted none."""
 
@@ -39,10 +39,10 @@ class CellTrend:
     """The runs of one cell, the oldest first."""
 
     cell: str
-    seen: tuple[Seen, ...]
+    seen: tuple[TrendRun, ...]
 
     @property
-    def broken(self) -> tuple[Seen, ...]:
+    def broken(self) -> tuple[TrendRun, ...]:
         """The runs that broke a promise."""
         return tuple(one for one in self.seen if one.state == BROKEN)
 
@@ -88,9 +88,9 @@ def state_of(result: Result) -> str:
 def trends(runs: Iterable[tuple[Result, str, float]]) -> list[CellTrend]:
     """The trend of each cell from (result, id, time) in the order of the runs; broken cells first,
     then those with a run that could not be judged, then the others; within each by name."""
-    cells: dict[str, list[Seen]] = {}
+    cells: dict[str, list[TrendRun]] = {}
     for result, ident, at in runs:
-        one = Seen(
+        one = TrendRun(
             state=state_of(result),
             seed=result.seed,
             id=ident,

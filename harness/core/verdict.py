@@ -28,60 +28,35 @@ class Severity(StrEnum):
     LOW = "low"
 
 
-PROPERTIES: dict[str, tuple[Severity, str]] = {
-    "mutual-exclusion": (Severity.CRITICAL, "two clients never hold a lock at the same time"),
-    "no-stale-write": (
-        Severity.CRITICAL,
-        "the resource never accepts a write of an older owner after it admitted a newer owner",
-    ),
-    "no-expired-write": (
-        Severity.CRITICAL,
-        "the resource never accepts a write of an owner whose hold has ended",
-    ),
-    "no-lost-update": (Severity.CRITICAL, "no two accepted writes build on the same version"),
-    "applied-once": (Severity.CRITICAL, "a retried command takes effect once"),
-    "exactly-once-job": (Severity.CRITICAL, "a singleton job is done exactly once"),
-    "token-order": (Severity.CRITICAL, "a later grant always carries a larger fencing token"),
-    "durable-grants": (
-        Severity.CRITICAL,
-        "an acknowledged grant, release or token survives a power loss or an operation",
-    ),
-    "ownership": (Severity.CRITICAL, "only the holder can release or renew"),
-    "loss-notice": (Severity.HIGH, "a holder that loses its lock is notified in time"),
-    "grant-notice": (
-        Severity.MEDIUM,
-        "a client that waited for a lock is notified of its grant in time",
-    ),
-    "deadlock-freedom": (
-        Severity.HIGH,
-        "a lock that was released or lost is granted again",
-    ),
-    "orphan-freedom": (Severity.HIGH, "a lock that no client can hold is not refused forever"),
-    "no-hung-request": (Severity.HIGH, "every request returns within its timeout"),
-    "no-multi-lock-deadlock": (
-        Severity.HIGH,
-        "every wait-for cycle is detected and one of its requests is rejected",
-    ),
-    "starvation-freedom": (Severity.MEDIUM, "no request waits forever while others are granted"),
-    "bounded-bypass": (
-        Severity.LOW,
-        "no waiter is overtaken more often than the queue's order allows",
-    ),
-    "no-false-rejection": (
-        Severity.MEDIUM,
-        "requests of the holder, and requests for a free lock, are not rejected",
-    ),
-    "bounded-wait": (
-        Severity.LOW,
-        "no request is granted after more other grants than there were requests ahead of it",
-    ),
-    "truthful-queries": (
-        Severity.LOW,
-        "query results (holder, queue, version) match the history",
-    ),
-}
-"""Property id -> severity of a violation, and the property in one sentence. One row per checker,
-which is the module of the property's name in `checkers/properties`."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Kind:
+    """A kind of finding: its words, what goes wrong, and which lost row could explain it.
+
+    mechanism   what goes wrong, of MECHANISMS in `harness.verdicts.causes`; "none" if it follows
+                from no other finding, and no other from it
+    lost_row    the row whose loss could explain a finding of this kind; "" if it is proved by rows
+                that are there
+    """
+
+    name: str
+    means: str
+    remedy: str
+    mechanism: str = ""
+    lost_row: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Property:
+    """A property: how bad a violation is, and what it says in one sentence.
+
+    place   where reports have it among the others
+    kinds   of its findings and notes, by their names in verdicts.json
+    """
+
+    place: int
+    severity: Severity
+    sentence: str
+    kinds: Mapping[str, Kind]
 
 
 ENFORCED_BY_RESOURCE = frozenset(

@@ -75,7 +75,7 @@ def _array(raw: bytes) -> int:
     return field.end()
 
 
-class Block(NamedTuple):
+class ArrayText(NamedTuple):
     """Events of the array: up to a comma after one of them, or to the array's end.
 
     text            a line for each
@@ -92,7 +92,7 @@ class Block(NamedTuple):
     last: bool
 
 
-def _block(raw: bytes, at: int) -> Block:
+def _block(raw: bytes, at: int) -> ArrayText:
     """The next events from `at`, about event_lines.BLOCK bytes, more if one event is longer."""
     length = event_lines.BLOCK
     while True:
@@ -126,7 +126,7 @@ def _block(raw: bytes, at: int) -> Block:
     lines[places[separates]] = ord("\n")
     if not is_text(text[:end]):
         raise Odd("no UTF-8")
-    return Block(
+    return ArrayText(
         text=lines.tobytes() + b"\n" * last,
         line=np.cumsum(ends_of_lines, dtype=np.int32).take(starts),
         ends_of_lines=int(np.count_nonzero(ends_of_lines)),

@@ -7,11 +7,12 @@ from typing import Protocol
 
 from holdfast.harness.core.case import Case, Window
 from holdfast.harness.core.json_value import Json
-from holdfast.harness.core.verdict import PROPERTIES, Finding, PropertyVerdict, Verdict, promised
+from holdfast.harness.core.verdict import Finding, PropertyVerdict, Verdict, promised
 from holdfast.harness.judging import opportunities
 from holdfast.harness.judging.outcome import kinds_in
 from holdfast.harness.judging.shown_rows import event
 from holdfast.harness.plans.manifest import RecordedChecker
+from holdfast.harness.properties import PROPERTIES
 from holdfast.harness.verdicts.judged import Judgement, ObservedFault, Shown, UnderKind
 
 
@@ -56,7 +57,7 @@ def judgement(
         property=verdict.property,
         verdict=verdict.verdict,
         promised=promised(verdict.property, case.promises, case.options, kinds),
-        severity=user.severity if user else PROPERTIES[verdict.property][0],
+        severity=user.severity if user else PROPERTIES[verdict.property].severity,
         reason=verdict.reason,
         exercised=dict(verdict.exercised),
         certificate=certifies.of_pass(case, verdict),

@@ -17,8 +17,9 @@ from holdfast.harness.core.durations import duration_ns, duration_text, positive
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.ports import Fault
-from holdfast.harness.core.verdict import CALM, PROPERTIES
+from holdfast.harness.core.verdict import CALM
 from holdfast.harness.plans import events
+from holdfast.harness.properties import PROPERTIES
 
 SCHEMA = "holdfast-plan/1"
 _NAME = re.compile(r"[A-Za-z0-9._-]+")

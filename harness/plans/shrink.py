@@ -64,7 +64,7 @@ def shrink(
     Another round is useful only while there is more than one fault. A candidate that did
     not fail is not tried again.
     """
-    best, known, passes = first, _Memory(attempt), _passes(stand_ins)
+    best, known, passes = first, _Remembering(attempt), _passes(stand_ins)
     for _ in range(ROUNDS):
         before = best
         for each in passes:
@@ -74,7 +74,7 @@ def shrink(
             return
 
 
-class _Memory:
+class _Remembering:
     """An attempt that remembers how often a candidate did not fail."""
 
     def __init__(self, attempt: Attempt) -> None:

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 from holdfast.harness.core.clock import MILLISECOND
 from holdfast.harness.core.fault_traits import UNKNOWN, Traits
 from holdfast.harness.core.verdict import Verdict
+from holdfast.harness.properties import of_mechanism
 from holdfast.harness.verdicts.advice import advice_of
 from holdfast.harness.verdicts.cause_steps import sentence_of, steps_of
-from holdfast.harness.verdicts.finding_kinds import of_mechanism
 from holdfast.harness.verdicts.judged import Cause, Event, Judged, ObservedFault, Shown, Step
 
 FREED = ("foreign-release", "late-release")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from holdfast.harness.verdicts.finding_kinds import of_mechanism
+from holdfast.harness.properties import of_mechanism
 from holdfast.harness.verdicts.judged import Event, Shown
 
 OVERLAPS = {"double-grant", "broken-lease", "double-holder", "dead-grant", "stale-belief"}

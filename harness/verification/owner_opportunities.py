@@ -8,7 +8,7 @@ returns why its two rows show no opportunity, "" if they do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -451,47 +451,8 @@ class Owners:
 
 ASKS = OPS["acquire"], OPS["try"], OPS["probe"]
 QUERIES = OPS["holder"], OPS["place"], OPS["length"], OPS["check"]
-_after = partial(OwnerPattern, ("hold", "asked"), near=Owners.near_answer)
-_alone = partial(OwnerPattern, ("asked", "shows"), near=Owners.near_answer)
-_served = partial(OwnerPattern, ("owner", "request"), near=Owners.near_answer)
+after = partial(OwnerPattern, ("hold", "asked"), near=Owners.near_answer)
+alone = partial(OwnerPattern, ("asked", "shows"), near=Owners.near_answer)
+served = partial(OwnerPattern, ("owner", "request"), near=Owners.near_answer)
 WAITED, TRIED = (ASKS[0], ASKS[2]), ASKS[1:]
-_queue = partial(OwnerPattern, ("waiter", "later"), near=Owners.near_waits)
-PATTERNS: Mapping[str, OwnerPattern] = {
-    "ownership/foreign-release/any": OwnerPattern(("owner", "call"), Owners.release),
-    "ownership/foreign-renewal/any": OwnerPattern(("owner", "call"), Owners.renewal),
-    "no-stale-write/unchecked-token/any": OwnerPattern(("owner", "request"), Owners.stale),
-    "no-expired-write/unchecked-end/any": OwnerPattern(("owner", "request"), Owners.expired),
-    "loss-notice/no-notice/any": OwnerPattern(("owner", "shows"), Owners.lost),
-    "loss-notice/silent-reacquire/clients": OwnerPattern(
-        ("hold", "renewal"), Owners.regained, "other", Owners.kept_away
-    ),
-    "starvation-freedom/never-served/any": _queue(Owners.starving),
-    "bounded-bypass/served-out-of-turn/any": _queue(Owners.both_waited),
-    "bounded-wait/served-out-of-turn/any": _queue(Owners.beyond_queue),
-    "deadlock-freedom/not-handed-on/any": _after(partial(Owners.passed_on, of=WAITED)),
-    "deadlock-freedom/never-ends/any": _after(partial(Owners.passed_on_silent, of=WAITED)),
-    "orphan-freedom/kept-for-nobody/any": _after(partial(Owners.passed_on, of=TRIED)),
-    "orphan-freedom/kept-for-silent/any": _after(partial(Owners.passed_on_silent, of=TRIED)),
-    "no-hung-request/unbounded-wait/any": _alone(Owners.unbounded),
-    "grant-notice/late-word/any": OwnerPattern(
-        ("waiter", "named"), Owners.named, near=Owners.near_answer
-    ),
-    "no-multi-lock-deadlock/undetected-cycle/any": OwnerPattern(
-        ("waiter", "other"), Owners.waits_in_cycle, near=Owners.near_answer
-    ),
-    "mutual-exclusion/held-at-once/any": _after(Owners.inside),
-    "mutual-exclusion/over-admits/any": _after(Owners.full),
-    "mutual-exclusion/opens-early/any": _after(Owners.delayed),
-    "token-order/out-of-order/any": OwnerPattern(
-        ("before", "after"), Owners.numbered, near=Owners.near_answer
-    ),
-    "no-false-rejection/refuses-free/any": _after(partial(Owners.passed_on, of=TRIED)),
-    "no-false-rejection/refuses-holder/any": _served(Owners.of_holder),
-    "no-lost-update/old-version/any": _served(Owners.outdated_update),
-    "applied-once/applied-again/any": _served(Owners.again),
-    "exactly-once-job/done-again/any": _served(Owners.job_done),
-    "truthful-queries/false-answer/any": OwnerPattern(
-        ("grant", "answer"), Owners.answer, near=Owners.near_answer
-    ),
-}
-"""The rows that are the same under every class of faults, by their ids."""
+queue = partial(OwnerPattern, ("waiter", "later"), near=Owners.near_waits)

@@ -1,4 +1,4 @@
-"""The format of a rule, and the evaluation of its expressions; the rules are in `rules`.
+"""The format of a rule, and the evaluation of its expressions; the rules are in `properties`.
 
 X_known is the row that proves the grant of X: its acquire, or a later row. X_proof is the row whose
 call shows that X still held then: a renewal or release that returned ok and is declared to prove
@@ -30,6 +30,10 @@ LIMITS = {"hang": 9_000_000_000, "storm": 10, "broken_within": 2_000_000_000}
 """Numbers that rules name: how late a request may return, number of rejected tries in a retry
 storm, how long a wait-for cycle may last."""
 STATUSES = {"invoked": 1, "ok": 2, "fail": 3, "info": 4, "not-owner": 5}
+
+
+class Refused(Exception):
+    """Why a certificate or an opportunity is not accepted."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -98,6 +102,65 @@ def in_order(prefix: str, a: str, b: str, rule: Rule) -> dict[str, Rule]:
         )
         for how, (facts, where, assumes) in TOKENS.items()
     }
+
+
+def overtaking(kind: str, *alike: str) -> Rule:
+    """The rule of a wait that was overtaken more often than allowed; alike: by whom it counts."""
+    return Rule(
+        kinds=(kind,),
+        lock="a",
+        roles={"a": (ASK, OK), "waiting": ("waiting", OK), "by*": (ASK, OK)},
+        where=(
+            "waiting.attempt == a.attempt",
+            "met(by*, a)",
+            "by*.process != a.process",
+            "distinct(roles)",
+            "in_token_order(a)",
+            "anew(by*)",
+            *alike,
+        ),
+        values={"allowed": f"allowed('{kind}')"},
+        facts=(
+            "allowed < count(roles)",
+            "-1 < by*.token",
+            "by*.token < a.token",
+            "waiting.t_inv + slack < by*.t_inv",
+        ),
+        assumes=("ordered tokens",),
+    )
+
+
+def refused(kind: str, ops: str) -> Rule:
+    """The rule of a lock that no client could hold and that was requested without success: from
+    the call of the first of some requests in close succession to the last response to the last."""
+    return Rule(
+        kinds=(kind,),
+        lock="first",
+        roles={"first": (ops, ANY), "last": (ops, ANY)},
+        where=(
+            f"asked_throughout(first, last, '{kind}')",
+            f"idle(first, first.t_inv, refused_until(last, '{kind}'), '{kind}')",
+        ),
+        values={
+            "until": f"refused_until(last, '{kind}')",
+            "excused": "excused(first, first.t_inv, until)",
+        },
+        facts=("first.t_inv < until", "excused <= until - first.t_inv"),
+    )
+
+
+def refused_in_part(kind: str, ops: str) -> Rule:
+    """The same of a single request of which only a part lies in such a span: the certificate
+    states that part."""
+    return Rule(
+        kinds=(kind,),
+        lock="asked",
+        roles={"asked": (ops, ANY)},
+        states=("from_ns", "to_ns"),
+        where=(f"whole_part(asked, from_ns, to_ns, '{kind}')",),
+        values={"excused": "excused(asked, from_ns, to_ns)"},
+        facts=("from_ns < to_ns", "excused <= to_ns - from_ns"),
+    )
 
 
 ROW_FIELDS = ("f", "status", "attempt", "token", "t_inv", "t_ret", "arg", "res")

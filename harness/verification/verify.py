@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 
 from holdfast.harness.core.fault_traits import UNKNOWN, Traits, of_manifest
 from holdfast.harness.core.json_value import Json
-from holdfast.harness.core.verdict import PROPERTIES
+from holdfast.harness.properties import PROPERTIES
 from holdfast.harness.runs import files
 from holdfast.harness.verification.answers import Answers, Lengths
 from holdfast.harness.verification.clocks import Clocks
 from holdfast.harness.verification.conditions import Conditions, Row, job
 from holdfast.harness.verification.derived import Run, Window
-from holdfast.harness.verification.opportunities import VERIFIED, Opportunities, witnessed
+from holdfast.harness.verification.opportunities import WitnessCheck, witnessed
 from holdfast.harness.verification.orders import FILE, Orders
 from holdfast.harness.verification.recorded_rows import (
     SAYS_WHY,
@@ -37,6 +37,7 @@ from holdfast.harness.verification.rule import (
     OPS,
     ROW_FIELDS,
     STATUSES,
+    Refused,
     Rule,
     assumed,
     each_of,
@@ -44,15 +45,11 @@ from holdfast.harness.verification.rule import (
     stated,
     valued,
 )
-from holdfast.harness.verification.rules import RULES
+from holdfast.harness.verification.rules import PATTERNS, RULES
 from holdfast.harness.verification.waiting import Waits
 
 NUMBER = re.compile(r"[1-9][0-9]*")
 HOLDS = {"<": int.__lt__, "<=": int.__le__, "==": int.__eq__}
-
-
-class Refused(Exception):
-    """Why a certificate is not accepted."""
 
 
 class Outcome(NamedTuple):
@@ -204,7 +201,7 @@ def verify(run: Run, verdicts: Mapping[str, Any], orders: bytes = b"") -> Outcom
     """Verify all certificates of a run. orders: the bytes of its file of orders."""
     verifier = Verifier(run)
     accepted, refused, bare, whole = 0, list[str](), 0, list[str]()
-    places = Opportunities(verifier.conditions, whole=verdicts.get("in_parts") is None)
+    places = WitnessCheck(verifier.conditions, whole=verdicts.get("in_parts") is None)
     tried, unruled = 0, dict[str, None]()
     walked = Orders(run, verifier.conditions, orders)
     users = tuple(
@@ -227,7 +224,7 @@ def verify(run: Run, verdicts: Mapping[str, Any], orders: bytes = b"") -> Outcom
             about = f"{verdict['property']}, finding {n} ({finding['kind']})"
             refused += [f"{about}: {why}"] * bool(why)
         for fault, entry in witnessed(verdict):
-            if entry["row"] not in VERIFIED:
+            if entry["row"] not in PATTERNS:
                 unruled[str(entry["row"])] = None
                 continue
             why = places.wrong(fault, entry)

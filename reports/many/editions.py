@@ -24,7 +24,7 @@ SEED = re.compile(r" --seed \d+")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Proof:
+class ViolatingRun:
     """A run that violated a property: its command, what happened."""
 
     key: str
@@ -45,7 +45,7 @@ class Count:
     promised: int
     sum: FaultSum
     several: dict[str, int] = field(default_factory=dict)
-    proofs: list[Proof] = field(default_factory=list)
+    proofs: list[ViolatingRun] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -154,7 +154,7 @@ def _count(prop: str, fault: str, square: Square) -> Count:
         sum=square.sum,
         several=dict(square.several),
         proofs=[
-            Proof(
+            ViolatingRun(
                 key=run.key,
                 command=run.command,
                 sentence=run.properties[prop].sentence or run.properties[prop].reason,

@@ -57,7 +57,7 @@ def counted(found: Matrix) -> str:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Cell:
+class MapCell:
     """One cell: what is said after its word, and below; `number` stands for both where there is no
     room; `link` leads to the report of a run that shows it, "" for none."""
 
@@ -74,12 +74,12 @@ class Cell:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class View:
+class FaultMap:
     """The map of one property, or WORST. rows: system -> fault -> its cell, where it was run."""
 
     name: str
     faults: Sequence[str]
-    rows: Mapping[str, Mapping[str, Cell]]
+    rows: Mapping[str, Mapping[str, MapCell]]
 
     @property
     def dense(self) -> bool:
@@ -110,7 +110,7 @@ class Tally:
         return f"{held}/{self.total}"
 
 
-def views(found: Matrix, link: Callable[[Result], str]) -> list[View]:
+def views(found: Matrix, link: Callable[[Result], str]) -> list[FaultMap]:
     """The map of all properties, then one for each of them. link: to the report of a run."""
     made = [_view(found, WORST, found.properties, link)]
     return made + [_view(found, prop, (prop,), link) for prop in found.properties]
@@ -118,22 +118,22 @@ def views(found: Matrix, link: Callable[[Result], str]) -> list[View]:
 
 def _view(
     found: Matrix, name: str, properties: Sequence[str], link: Callable[[Result], str]
-) -> View:
+) -> FaultMap:
     dense = len(found.faults) > MOST_WORDED
-    rows: dict[str, dict[str, Cell]] = {}
+    rows: dict[str, dict[str, MapCell]] = {}
     for (system, prop, fault), _ in found.squares.items():
         if prop in properties and fault not in rows.setdefault(system, {}):
             rows[system][fault] = _cell(found, system, fault, properties, link, dense=dense)
     order = sorted(rows, key=lambda system: (_rank(rows[system]), system))
-    return View(name=name, faults=found.faults, rows={system: rows[system] for system in order})
+    return FaultMap(name=name, faults=found.faults, rows={system: rows[system] for system in order})
 
 
-def first(view: View, most: int) -> View:
+def first(view: FaultMap, most: int) -> FaultMap:
     """The view with its first systems only."""
     return replace(view, rows=dict(list(view.rows.items())[:most]))
 
 
-def _rank(row: Mapping[str, Cell]) -> tuple[int, ...]:
+def _rank(row: Mapping[str, MapCell]) -> tuple[int, ...]:
     """Systems with more cells of a worse state come first."""
     states = [cell.state for cell in row.values()]
     return tuple(-states.count(state) for state in WORDS)
@@ -154,7 +154,7 @@ def _cell(
     link: Callable[[Result], str],
     *,
     dense: bool,
-) -> Cell:
+) -> MapCell:
     squares = {
         prop: square
         for prop in properties
@@ -169,7 +169,7 @@ def _cell(
     says, note = _words(state, telling, squares, alone=len(properties) == 1)
     shown = next(iter(telling.values())).evidence if state in (BROKEN, LIMIT) else ()
     links = (link(result) for result in shown)
-    return Cell(
+    return MapCell(
         state=state,
         says=says,
         note=note,
@@ -208,7 +208,7 @@ def _times(telling: Iterable[Square]) -> str:
     return f"{violated:,} of {count(of, 'run')}{early}"
 
 
-def texts(view: View) -> list[list[str]]:
+def texts(view: FaultMap) -> list[list[str]]:
     """A map as rows of plain text: the faults, then each system with its cells."""
     rows = [["lock", *view.faults]]
     for system, row in view.rows.items():
@@ -217,7 +217,7 @@ def texts(view: View) -> list[list[str]]:
     return rows
 
 
-def _text(cell: Cell, *, dense: bool) -> str:
+def _text(cell: MapCell, *, dense: bool) -> str:
     if dense:
         return f"{SIGNS[cell.state]} {cell.number}"
     says = f": {cell.says}" if cell.says else ""

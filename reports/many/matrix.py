@@ -18,7 +18,8 @@ from holdfast.harness.campaigns.sums import FaultSum
 from holdfast.harness.core.fault_traits import BEFORE
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.statistics import clopper_pearson, none_in
-from holdfast.harness.core.verdict import PROPERTIES, Verdict
+from holdfast.harness.core.verdict import Verdict
+from holdfast.harness.properties import PROPERTIES
 from holdfast.reports.many.claims import claim_of
 from holdfast.reports.many.performance import Speed, speeds
 from holdfast.reports.many.performance import table as speed_table

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.harness.core.json_value import Json
-from holdfast.harness.core.verdict import PROPERTIES
-from holdfast.reports.many.cell_claims import CLAIMED, PARTITIONED, TEXTBOOK, CellClaim, cell_claim
+from holdfast.harness.properties import PROPERTIES
+from holdfast.reports.many.cell_claims import PARTITIONED, TEXTBOOK, cell_claim
+from holdfast.reports.many.claims import CLAIMED, CellClaim
 from holdfast.reports.many.matrix import HELD, NOT_EXERCISED, OPEN, VIOLATED, Matrix
 
 NOT_JUDGED = "not judged"

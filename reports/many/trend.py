@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from urllib.parse import quote
 
-from holdfast.harness.campaigns.trend import ENVIRONMENT, CellTrend, Seen
+from holdfast.harness.campaigns.trend import ENVIRONMENT, CellTrend, TrendRun
 from holdfast.reports.pictures.run_strip import run_strip
 from holdfast.reports.text.formatting import listed, percent
 
@@ -50,6 +50,6 @@ def _row(trend: CellTrend, number: int) -> dict[str, object]:
     }
 
 
-def _moment(seen: Seen) -> Mapping[str, str]:
+def _moment(seen: TrendRun) -> Mapping[str, str]:
     when = f"{datetime.fromtimestamp(seen.at, UTC):%Y-%m-%d %H:%M}" if seen.at else ""
     return {"when": when, "seed": str(seen.seed), "id": seen.id, "link": quote(seen.id, safe="")}

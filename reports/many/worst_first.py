@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from holdfast.harness.campaigns import sums
 from holdfast.harness.campaigns.results import Outcome, Result, failed, staged
-from holdfast.harness.core.verdict import CALM, PROPERTIES, Verdict
-from holdfast.harness.verdicts.finding_kinds import Kind, kind
+from holdfast.harness.core.verdict import CALM, Kind, Verdict
+from holdfast.harness.properties import PROPERTIES, kind
 from holdfast.harness.verdicts.left_unknown import LeftUnknown
 from holdfast.reports.text.formatting import count, listed
 

@@ -10,9 +10,9 @@ from markupsafe import Markup
 
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.statistics import clopper_pearson
-from holdfast.harness.core.verdict import Verdict
+from holdfast.harness.core.verdict import Kind, Verdict
+from holdfast.harness.properties import kind
 from holdfast.harness.verdicts.evidence import Dist
-from holdfast.harness.verdicts.finding_kinds import Kind, kind
 from holdfast.harness.verdicts.judged import Cause, Judged, Judgement, Shown
 from holdfast.harness.verdicts.proof import OVERLAPS
 from holdfast.reports.pictures import charts

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from holdfast.harness.core.clock import MILLISECOND
-from holdfast.harness.core.verdict import PROPERTIES, Verdict, worst
+from holdfast.harness.core.verdict import Verdict, worst
+from holdfast.harness.properties import PROPERTIES, kind
 from holdfast.harness.verdicts.cause_steps import BY_CALLS
-from holdfast.harness.verdicts.finding_kinds import kind
 from holdfast.harness.verdicts.judged import Cause, Judged, Judgement, Outcome
 from holdfast.harness.verdicts.left_unknown import of_run
 from holdfast.reports.run.at_a_glance import kinds_named
@@ -361,7 +361,7 @@ def names(properties: Sequence[str]) -> str:
 
 def meaning(prop: str) -> str:
     """The property in one clause; empty for an unknown id."""
-    return PROPERTIES[prop][1] if prop in PROPERTIES else ""
+    return PROPERTIES[prop].sentence if prop in PROPERTIES else ""
 
 
 def held(run: Judged) -> list[str]:

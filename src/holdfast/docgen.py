@@ -19,8 +19,8 @@ from holdfast.catalogue.surface import SURFACE
 from holdfast.commands import COMMANDS, cli
 from holdfast.commands.options import EVERY_OPTION
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.verdict import PROPERTIES
 from holdfast.harness.plans.plan import NAMES
+from holdfast.harness.properties import PROPERTIES
 from holdfast.planning.plan_source import read_table
 from holdfast.scenarios import SCENARIOS, path_of
 from holdfast.workloads.shape import OPTIONS
@@ -82,8 +82,14 @@ def checkers() -> str:
     """The page about properties and their checkers."""
     parts = []
     for prop, entry in catalogue.CHECKERS.items():
-        severity, says = PROPERTIES[prop]
-        parts += [f"## {prop}", f"{sentence(says)} ({severity}).", _quoted(docstring(entry))]
+        row = PROPERTIES[prop]
+        kinds = "\n".join(f"- `{name}`: {kind.means}" for name, kind in row.kinds.items())
+        parts += [
+            f"## {prop}",
+            f"{sentence(row.sentence)} ({row.severity}).",
+            _quoted(docstring(entry)),
+            f"Kinds of finding:\n\n{kinds}",
+        ]
     return _page("Checkers", "One checker per property; each gives its own verdict.", parts)
 
 

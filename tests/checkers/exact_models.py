@@ -24,8 +24,9 @@ from holdfast.checkers.properties import mutual_exclusion, token_order
 from holdfast.harness.core.case import Case, Checker, History
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import NO_TOKEN, PLAIN, Mode, Op, Status, Terms, attempt_id
-from holdfast.harness.core.verdict import PROPERTIES, Finding, Verdict
+from holdfast.harness.core.verdict import Finding, Verdict
 from holdfast.harness.foreign.operations import OPEN, ForeignOp
+from holdfast.harness.properties import PROPERTIES
 from tests.checkers.shorthand import case, table
 
 TICK = SECOND // 10

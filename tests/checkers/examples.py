@@ -85,6 +85,7 @@ class Examples:
     holds           a history that passes
     found           "a late notice" -> a history with such a finding, whose sentence is checked
     specimens       per rule of the verifier a history whose finding it proves
+    plans           per row of its opportunities the options of a run that stages it, for its twin
     """
 
     prop: str
@@ -92,6 +93,7 @@ class Examples:
     holds: Row | None = None
     found: Mapping[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
     specimens: Sequence[Specimen] = ()
+    plans: Mapping[str, str] = field(default_factory=dict)
 
 
 @functools.cache

@@ -42,6 +42,7 @@ EXAMPLES = Examples(
     },
     holds=("0a? 0a+1 1a? 1Q 0r? 0r+ 1a+2 2q? 2q+2=0", {}, ""),
     found={"a late notice of a grant": (LATE.format(11), {})},
+    plans={"grant-notice/late-word/any": "--nemesis kill --time 20s --workload queries"},
 )
 
 

@@ -14,7 +14,8 @@ from holdfast import catalogue
 from holdfast.harness.core.case import Checker
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import Mode, Op, Terms
-from holdfast.harness.core.verdict import PROPERTIES, PropertyVerdict, Verdict
+from holdfast.harness.core.verdict import PropertyVerdict, Verdict
+from holdfast.harness.properties import PROPERTIES
 from tests.checkers.examples import Row, every
 from tests.checkers.faults import RESTORED, disk_fault, window
 from tests.checkers.shorthand import case, history, on

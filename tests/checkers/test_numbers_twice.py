@@ -27,9 +27,9 @@ from holdfast.checkers.properties import (
     hold_age,
     lock_timeline,
     loss_reason,
-    no_false_rejection,
     queue_length,
     release_entries,
+    spurious_refusal,
 )  # fmt: skip
 from holdfast.harness.core.case import Case, Window
 from holdfast.harness.core.fault_traits import Traits
@@ -182,14 +182,14 @@ class Numbers:
         for entries in found.by_lock().values():
             if any(self.tied(a) for a in found.pick(entries)):
                 continue
-            spans = no_false_rejection._spans(case, entries)
+            spans = spurious_refusal._spans(case, entries)
             for n in entries[found.status[entries] == Status.FAIL].tolist():
-                shut = no_false_rejection._shut_until(case, np.array([n]), spans)
+                shut = spurious_refusal._shut_until(case, np.array([n]), spans)
                 row = self.both.row(int(found.row[n]))
                 self.same("shut until", int(shut[0]), self.waits._shut_until(row))
         tries = np.flatnonzero((found.op == Op.TRY) & (found.ret < INF))
         for n, ended in zip(
-            tries, no_false_rejection._session_ended(case, tries).tolist(), strict=True
+            tries, spurious_refusal._session_ended(case, tries).tolist(), strict=True
         ):
             lasted = self.waits._session_lasted(self.both.row(int(found.row[n])))
             self.same("session ended", ended, not lasted)

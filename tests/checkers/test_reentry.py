@@ -12,7 +12,7 @@ from holdfast.harness.core.case import Case, History
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import Mode, Op, Terms
-from holdfast.harness.core.verdict import PROPERTIES
+from holdfast.harness.properties import PROPERTIES
 from tests.checkers.shorthand import case, history, on
 
 ANY = dict.fromkeys(PROPERTIES, ("any",))

@@ -20,7 +20,7 @@ from holdfast.harness.core.fault_traits import Traits
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import Op
 from holdfast.harness.core.verdict import Finding
-from tests.checkers.examples import every
+from tests.checkers.examples import Specimen, every
 from tests.checkers.faults import HANG, RESTORED, disk_fault
 from tests.checkers.shorthand import case, history
 
@@ -32,7 +32,7 @@ TWO = {"tokens": "none", "renew_proves": False, "release_proves": False}
 """A service of which only leases say how long a hold lasts."""
 
 ONE_SERVER = {"resource": "fenced", "servers": "1"}
-FOUND: dict[str, tuple[str, str, dict[str, Any]]] = {
+FOUND: dict[str, tuple[str, str | Specimen, dict[str, Any]]] = {
     "a double grant": ("mutual-exclusion", "0a? 0a+7 1a? 1a+8 0n? 0n+", {}),
     "a double grant of an unanswered acquire": (
         "mutual-exclusion",
@@ -203,11 +203,18 @@ FOUND: dict[str, tuple[str, str, dict[str, Any]]] = {
         for one in every()
         for what, (text, changes) in one.found.items()
     },
+    **{
+        f"{one.prop} by the rule {specimen.rule}": (one.prop, specimen, {})
+        for one in every()
+        for specimen in one.specimens
+    },
 }
 
 
-def told(prop: str, text: str, changes: dict[str, Any]) -> tuple[Case, tuple[Finding, ...]]:
-    about = case(history(text), **changes)
+def told(
+    prop: str, given: str | Specimen, changes: dict[str, Any]
+) -> tuple[Case, tuple[Finding, ...]]:
+    about = given.case() if isinstance(given, Specimen) else case(history(given), **changes)
     checker: Checker = load(catalogue.CHECKERS[prop])
     return about, checker(about).findings
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from holdfast.catalogue.design_sheet import with_kinds
-from holdfast.clusters.systems.cockroachdb import Where, where
+from holdfast.clusters.systems.cockroachdb import Login, where
 from holdfast.clusters.systems.cockroachdb.system import SYSTEM
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.operations import Mode, Status
@@ -22,7 +22,7 @@ from tests.front.said import holdfast
 
 
 def test_the_server_is_the_one_that_was_given() -> None:
-    assert where({"at": "db.internal"}) == Where(
+    assert where({"at": "db.internal"}) == Login(
         host="db.internal", port=26257, user="root", database="defaultdb"
     )
     told = where({"at": "10.0.0.5:5433", "user": "lock", "database": "locks"})

@@ -30,6 +30,18 @@ def test_another_dockerfile_is_another_image(
     assert build.tag() != before
 
 
+def test_a_system_brings_the_packages_of_its_servers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = build.tag()
+    assert {"redis-server", "zookeeper"} <= set(build.servers().split())
+    for folder, text in (("a", "lockd\nlock-tools\n"), ("b", "lockd\n")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "packages.txt").write_text(text)
+    monkeypatch.setattr(build, "SYSTEMS", tmp_path)
+    assert build.servers() == "lock-tools lockd" and build.tag() != before
+
+
 def test_the_ingredients_name_no_mirror() -> None:
     for name in build.INGREDIENTS:
         assert "://" not in (build.HERE / name).read_text()
@@ -105,7 +117,8 @@ def test_the_image_can_run_what_nodes_run() -> None:
 
 
 def test_every_package_that_ci_installs_is_named_once() -> None:
-    lines = (ROOT / ".ci" / "packages.txt").read_text().splitlines()
+    files = [ROOT / ".ci" / "packages.txt", *build.SYSTEMS.glob("*/packages.txt")]
+    lines = [line for path in files for line in path.read_text().splitlines()]
     packages = [line for line in lines if line and not line.startswith("#")]
     assert len(packages) == len(set(packages))
     assert all(re.fullmatch(r"[a-z0-9][a-z0-9.+-]*", package) for package in packages)

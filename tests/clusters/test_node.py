@@ -16,7 +16,7 @@ from holdfast.clusters.systems.reference.consensus.messages import (
     GiveVote,
 )
 from holdfast.clusters.systems.reference.options import ReferenceOptions
-from holdfast.clusters.systems.reference.service.node import Asked, Effects, LockNode
+from holdfast.clusters.systems.reference.service.node import Asked, LockNode, NodeEffects
 
 SECOND = 1_000_000_000
 
@@ -47,13 +47,13 @@ def asks(op: str, **fields: Any) -> Asked:
     return Asked(connection=5, frame={"id": 9, "op": op, **fields})
 
 
-def commit(node: LockNode, now_ns: int, index: int) -> Effects:
+def commit(node: LockNode, now_ns: int, index: int) -> NodeEffects:
     """n2 has everything up to `index`."""
     reply = Appended(sender="n2", term=1, ok=True, index=index)
     return node.step(now_ns, [reply])
 
 
-def said(effects: Effects) -> list[tuple[int, object, object]]:
+def said(effects: NodeEffects) -> list[tuple[int, object, object]]:
     """(connection, number, what) of the replies."""
     return [(at, frame.get("id"), frame.get("is", "")) for at, frame in effects.replies]
 
@@ -172,7 +172,7 @@ def test_the_leader_expires_a_lease_at_its_end_through_the_log() -> None:
     assert [frame.get("event") for _, frame in effects.replies] == ["lost"]
 
 
-def times(effects: Effects) -> list[tuple[object, object]]:
+def times(effects: NodeEffects) -> list[tuple[object, object]]:
     """For how long the replies say that somebody has held, and for how long still."""
     return [(frame.get("held_ns"), frame.get("left_ns")) for _, frame in effects.replies]
 

@@ -14,7 +14,7 @@ from holdfast.clusters.systems.reference.system import SYSTEM as REFERENCE
 from holdfast.clusters.systems.single.system import SYSTEM as SINGLE
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.ports import Node, Place, System
-from holdfast.harness.core.verdict import PROPERTIES
+from holdfast.harness.properties import PROPERTIES
 from tests.clusters.live import SOURCES
 
 SYSTEMS = pytest.mark.parametrize(

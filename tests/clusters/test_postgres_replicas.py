@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.catalogue.design_sheet import with_kinds
-from holdfast.clusters.systems.database_client import NoSession, Servers, Session
+from holdfast.clusters.systems.database_client import DatabaseServers, NoSession, Session
 from holdfast.clusters.systems.postgres import replication, wire
 from holdfast.clusters.systems.postgres.advisory.system import SYSTEM as ADVISORY
 from holdfast.clusters.systems.postgres.replication import ReplicationState
@@ -231,11 +231,11 @@ def test_a_session_is_opened_at_whichever_server_accepts_one() -> None:
         raise NoSession(f"{address} is a standby")
 
     async def story() -> None:
-        servers = Servers(setup("a", "b"))
+        servers = DatabaseServers(setup("a", "b"))
         for _ in range(20):
             await servers.open(connect)
         with pytest.raises(NoSession, match="a is a standby"):
-            await Servers(setup("a")).open(connect)
+            await DatabaseServers(setup("a")).open(connect)
 
     asyncio.run(story())
     assert tried.count("b") == 20 and 1 < tried.count("a") < 20

@@ -20,8 +20,8 @@ from holdfast.harness.core.errors import EnvironmentFailed, UsageError
 from holdfast.harness.core.fault_traits import CLASSES
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import ABILITIES, Able, Installs
-from holdfast.harness.core.verdict import PROPERTIES
 from holdfast.harness.plans.plan import Plan
+from holdfast.harness.properties import PROPERTIES
 from holdfast.planning.prepare import complete
 from holdfast.planning.resolve import resolve
 from tests import needs

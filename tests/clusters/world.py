@@ -24,7 +24,7 @@ from holdfast.clusters.systems.reference.consensus.messages import (
 )
 from holdfast.clusters.systems.reference.consensus.raft import Role
 from holdfast.clusters.systems.reference.options import ReferenceOptions
-from holdfast.clusters.systems.reference.service.node import Asked, Effects, Input, LockNode
+from holdfast.clusters.systems.reference.service.node import Asked, Input, LockNode, NodeEffects
 
 MS = 1_000_000
 SECOND = 1000 * MS
@@ -125,7 +125,7 @@ class World:
         self._emit(name, effects)
         self._wake(name, max(effects.due_ns - self.now_ns, MS // 10))
 
-    def _emit(self, name: str, effects: Effects) -> None:
+    def _emit(self, name: str, effects: NodeEffects) -> None:
         for peer, message in effects.sends:
             for _ in range(1 if self.calm else self.rng.choice((1, 1, 1, 1, 2))):
                 if not self._lost(name, peer):

@@ -32,7 +32,7 @@ from holdfast.hunting.hunt import Hunt, Hunted
 from holdfast.hunting.releases import Bad, Span
 from holdfast.hunting.situations import CHOICE, NEEDS, SITUATIONS, chosen
 from holdfast.hunting.subject import Subject
-from holdfast.hunting.trying import Ran
+from holdfast.hunting.trying import HuntRun
 from holdfast.planning import prepare
 from tests import needs
 from tests.front.said import holdfast
@@ -154,11 +154,11 @@ def test_every_way_of_using_a_package_is_one_that_it_has(package: str) -> None:
 def test_a_way_of_use_with_two_holders_without_faults_is_not_used_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def run(plan: Plan, number: int) -> Ran:
+    def run(plan: Plan, number: int) -> HuntRun:
         zero = plan.options.get("expire") == "zero"
         late = seen_in(f"run-{number}", prop="orphan-freedom")
         shown = (seen_in(f"run-{number}"),) if zero else (late,)
-        return Ran(plan=plan, run=f"run-{number}", seen=shown, tested=True, grants=9)
+        return HuntRun(plan=plan, run=f"run-{number}", seen=shown, tested=True, grants=9)
 
     hunted = hunted_with(monkeypatch, run, limit=60)
     used = [trial.variant.options.get("expire") for trial, _ in hunted.trials]
@@ -394,7 +394,7 @@ class Inline(Executor):
 
 
 def hunted_with(
-    monkeypatch: pytest.MonkeyPatch, run: Callable[[Plan, int], Ran], limit: int
+    monkeypatch: pytest.MonkeyPatch, run: Callable[[Plan, int], HuntRun], limit: int
 ) -> Hunted:
     """A hunt whose runs are those of a function of the plan and the number of the run."""
     made = itertools.count(1)
@@ -408,12 +408,12 @@ def hunted_with(
 def test_a_finding_is_repeated_and_its_first_bad_release_is_looked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def run(plan: Plan, number: int) -> Ran:
+    def run(plan: Plan, number: int) -> HuntRun:
         bad = plan.options.get("expire") == "zero" and not plan.options["library"].endswith("7.0.0")
         shown = (seen_in(f"run-{number}"),) if bad else ()
         # The second run with 7.0.0 tested nothing: it is no evidence that the release is clean.
         held = () if bad or number == 9 else ("mutual-exclusion",)
-        return Ran(plan=plan, run=f"run-{number}", seen=shown, held=held, tested=True, grants=9)
+        return HuntRun(plan=plan, run=f"run-{number}", seen=shown, held=held, tested=True, grants=9)
 
     hunted = hunted_with(monkeypatch, run, limit=5)
     (found,) = hunted.found
@@ -429,20 +429,20 @@ def test_a_finding_is_repeated_and_its_first_bad_release_is_looked_for(
 def test_a_release_of_which_nothing_is_known_is_neither_bad_nor_clean(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def run(plan: Plan, number: int) -> Ran:
+    def run(plan: Plan, number: int) -> HuntRun:
         new = plan.options["library"].endswith("8.1.0")
         shown = (seen_in(f"run-{number}"),) if new else ()
-        return Ran(plan=plan, run=f"run-{number}", seen=shown, grants=9)
+        return HuntRun(plan=plan, run=f"run-{number}", seen=shown, grants=9)
 
     (found,) = hunted_with(monkeypatch, run, limit=1).found
     assert found.span is None and found.unbisected == "7.0.0 was inconclusive"
 
 
 def test_an_interrupted_hunt_keeps_what_it_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(plan: Plan, number: int) -> Ran:
+    def run(plan: Plan, number: int) -> HuntRun:
         if number == 3:
             raise KeyboardInterrupt
-        return Ran(plan=plan, run=f"run-{number}", seen=(seen_in(f"run-{number}"),), grants=1)
+        return HuntRun(plan=plan, run=f"run-{number}", seen=(seen_in(f"run-{number}"),), grants=1)
 
     hunted = hunted_with(monkeypatch, run, limit=0)
     assert hunted.ended == "interrupted" and len(hunted.found) == 1
@@ -452,10 +452,10 @@ def test_an_interrupted_hunt_keeps_what_it_found(monkeypatch: pytest.MonkeyPatch
 def test_a_run_without_a_verdict_for_lack_of_processor_time_is_repeated_once_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def run(plan: Plan, number: int) -> Ran:
+    def run(plan: Plan, number: int) -> HuntRun:
         # A limit that was never promised is no reason to leave it at that.
         limit = (seen_in(f"run-{number}", promised=False),)
-        return Ran(plan=plan, run=f"run-{number}", seen=limit, starved=number < 3, grants=1)
+        return HuntRun(plan=plan, run=f"run-{number}", seen=limit, starved=number < 3, grants=1)
 
     # Other processes may have ended when the first pass is over.
     last = 4 + len(SITUATIONS)
@@ -468,10 +468,10 @@ def test_a_run_without_a_verdict_for_lack_of_processor_time_is_repeated_once_lat
 def test_a_run_that_was_not_executed_is_counted_and_shows_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    def refused(plan: Plan, number: int) -> Ran:
+    def refused(plan: Plan, number: int) -> HuntRun:
         if number == 1:
-            return Ran(plan=plan, run="run-1", starved=True, grants=1)
-        return Ran(plan=plan, error="no such server", refused=True)
+            return HuntRun(plan=plan, run="run-1", starved=True, grants=1)
+        return HuntRun(plan=plan, error="no such server", refused=True)
 
     hunted = hunted_with(monkeypatch, refused, limit=30)
     # Refused is the way of use, not the run: it is not tried again.
@@ -511,9 +511,9 @@ def test_a_plan_that_cannot_be_shrunk_does_not_end_the_hunt(
 def test_the_search_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     now_s = [0.0]
 
-    def run(plan: Plan, out: Path) -> Ran:
+    def run(plan: Plan, out: Path) -> HuntRun:
         now_s[0] += plan.time_ns / SECOND + 11
-        return Ran(plan=plan, run="a", tested=True, grants=1, took_s=plan.time_ns / SECOND + 11)
+        return HuntRun(plan=plan, run="a", tested=True, grants=1, took_s=plan.time_ns / SECOND + 11)
 
     monkeypatch.setattr(time, "monotonic", lambda: now_s[0])
     monkeypatch.setattr(trying, "run", run)

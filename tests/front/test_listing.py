@@ -20,8 +20,8 @@ from holdfast.commands.listing import KINDS
 from holdfast.commands.options import Command
 from holdfast.engine import seed_search
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.verdict import PROPERTIES
 from holdfast.harness.plans.plan import parse
+from holdfast.harness.properties import PROPERTIES
 from holdfast.planning import prepare
 from tests import needs
 from tests.front.said import holdfast

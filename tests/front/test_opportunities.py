@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.api import plan_options
-from holdfast.checkers.opportunities.table import ROWS
+from holdfast.checkers.opportunities.table import every_row
 from holdfast.engine import seed_search
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.verdict import PlanChange, Verdict
@@ -115,7 +115,7 @@ def test_the_twin_of_a_row_is_found_at_its_opportunities(row: str) -> None:
 
 
 def test_each_row_has_a_plan_that_stages_it_or_shows_on_real_servers_alone() -> None:
-    assert {row.id for row in ROWS} - set(PLANS) == ON_SERVERS
+    assert {row.id for row in every_row()} - set(PLANS) == ON_SERVERS
 
 
 @pytest.mark.parametrize("faults", ["", "--nemesis kill", "--nemesis pause:target=holder"])

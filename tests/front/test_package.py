@@ -20,8 +20,8 @@ from holdfast.clusters.libraries.rows import LIBRARIES
 from holdfast.clusters.programs.npm import PREFIX
 from holdfast.clusters.programs.rows import PROGRAMS
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.core.verdict import PROPERTIES
 from holdfast.harness.plans.plan import Plan
+from holdfast.harness.properties import PROPERTIES
 from holdfast.hunting import releases
 from holdfast.packaging import observed, package, servers, trials
 from holdfast.packaging.scripts import END, MOST_LINES, TEMPLATES, Filled, script

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import holdfast as hf
-from holdfast.harness.verification.opportunities import Opportunities, witnessed
+from holdfast.harness.verification.opportunities import WitnessCheck, witnessed
 from holdfast.harness.verification.verify import Outcome, verify_run
 
 LOCK = '''
@@ -205,15 +205,15 @@ def test_the_second_program_accepts_the_opportunity_and_no_damaged_one(
         assert places.wrong(fault, {**entry, "witnesses": {**roles, role: value}}), (role, name)
 
 
-def asked_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Opportunities, Outcome]:
+def asked_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[WitnessCheck, Outcome]:
     """The verifier's own opportunities of a run, and what it said of all."""
-    made: list[Opportunities] = []
-    own = Opportunities.__init__
+    made: list[WitnessCheck] = []
+    own = WitnessCheck.__init__
 
-    def noted(self: Opportunities, *given: Any, **named: Any) -> None:
+    def noted(self: WitnessCheck, *given: Any, **named: Any) -> None:
         own(self, *given, **named)
         made.append(self)
 
-    monkeypatch.setattr(Opportunities, "__init__", noted)
+    monkeypatch.setattr(WitnessCheck, "__init__", noted)
     outcome = verify_run(path)
     return made[0], outcome

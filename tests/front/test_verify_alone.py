@@ -23,12 +23,12 @@ __all__ = ["violated"]
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = ROOT / "src" / "holdfast_verify"
 TABLE = tomllib.loads((PROJECT / "pyproject.toml").read_text())
+INCLUDED = TABLE["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
 PARTS = {
-    target.removeprefix("holdfast_verify/parts/"): (PROJECT / source).resolve()
-    for source, target in TABLE["tool"]["hatch"]["build"]["targets"]["wheel"][
-        "force-include"
-    ].items()
+    str(Path(target.removeprefix("holdfast_verify/parts/")) / file.relative_to(source)): file
+    for source, target in ((PROJECT / one, target) for one, target in INCLUDED.items())
     if "/parts/" in target
+    for file in (sorted(source.glob("*.py")) if source.is_dir() else [source])
 }
 """Path in the wheel, below the folder of parts -> file."""
 

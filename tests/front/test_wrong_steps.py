@@ -18,7 +18,7 @@ from holdfast.planning import prepare
 from holdfast.rewind import client_steps, explanation
 from holdfast.rewind.decided import decided_at_once
 from holdfast.rewind.execution import Execution, execute
-from holdfast.rewind.explanation import Explanation, Finding
+from holdfast.rewind.explanation import ExplainedFinding, Explanation
 from holdfast.rewind.restarts import forgotten
 
 
@@ -28,7 +28,7 @@ def ran(name: str, seed: int, system: str = "reference") -> Execution:
     return execute(prepare.complete(swarm.draw(seed, system, nodes, options)))
 
 
-def finding_of(done: Execution, prop: str) -> Finding:
+def finding_of(done: Execution, prop: str) -> ExplainedFinding:
     return next(one for one in explanation.findings(done) if one.prop == prop)
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from holdfast.harness.campaigns import baseline as baselines
 from holdfast.harness.campaigns import gate
-from holdfast.harness.campaigns.baseline import Baseline, Known
+from holdfast.harness.campaigns.baseline import Baseline, KnownIssue
 from holdfast.harness.campaigns.gate import Rules, alone, judge, rules, table
 from holdfast.harness.campaigns.results import Outcome, Result
 from holdfast.harness.campaigns.spec import CampaignSpec
@@ -118,7 +118,7 @@ def test_a_limit_is_suppressed_by_a_known_issue_of_its_property_only() -> None:
     limit = Outcome(verdict=Verdict.VIOLATED, promised=False, sentence="two held")
     results = [run(properties={MUTEX: limit}), run(2, properties={MUTEX: limit})]
     for prop, code in ((MUTEX, "0"), ("ownership", "1")):
-        known = Known(system="mine", property=prop, reason="x", expires=TODAY)
+        known = KnownIssue(system="mine", property=prop, reason="x", expires=TODAY)
         found = sentences(results, Baseline(known=[known]), limits=True)
         assert f"{code} limit: violated, never promised: two held" in found
         assert sum("limit" in one for one in found) == 1

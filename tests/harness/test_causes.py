@@ -6,9 +6,7 @@ between its first request and its finding.
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +16,7 @@ from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.fault_traits import BEFORE, Traits
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.verdict import Promises, Severity, Verdict
+from holdfast.harness.properties import KINDS, of_mechanism
 from holdfast.harness.verdicts.cause_steps import steps_of
 from holdfast.harness.verdicts.causes import MECHANISMS, REFUSED, causes_of
 from holdfast.harness.verdicts.judged import (
@@ -31,7 +30,6 @@ from holdfast.harness.verdicts.judged import (
 from tests.checkers.shorthand import LEASE_LOCK
 
 LEASE_NS = 2 * SECOND
-KINDS = Path(__file__).resolve().parents[2] / "harness" / "verdicts" / "finding_kinds.toml"
 
 
 def call(
@@ -426,24 +424,8 @@ def test_a_run_without_a_violation_has_no_cause() -> None:
     assert causes() == ()
 
 
-EXPLAIN_NOTHING = {
-    "applied-twice",
-    "false-answer",
-    "false-condition",
-    "false-entries",
-    "false-length",
-    "hung-request",
-    "late-grant-notice",
-    "not-linearizable",
-    "spurious-refusal",
-    "stale-belief",
-}
-"""Kinds of findings that follow from no other and that no other follows from."""
-
-
 def test_each_kind_of_finding_has_a_mechanism_or_explains_nothing() -> None:
     """A new kind is placed on purpose: else it would stand last, beside the waits."""
     placed = [kind for kinds in MECHANISMS.values() for kind in kinds]
     assert len(placed) == len(set(placed))
-    assert not EXPLAIN_NOTHING & set(placed)
-    assert {*placed, *EXPLAIN_NOTHING} == set(tomllib.loads(KINDS.read_text()))
+    assert {*placed, *of_mechanism("none")} == set(KINDS)

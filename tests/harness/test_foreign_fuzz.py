@@ -10,7 +10,7 @@ from io import BytesIO
 import pytest
 
 from holdfast import catalogue
-from holdfast.checkers.linearizability.judgement import Budget, Judgement
+from holdfast.checkers.linearizability.judgement import Budget, ModelJudgement
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.seeds import stream
@@ -134,7 +134,7 @@ def outcome(data: bytes, form: str, model: str) -> Verdict | UsageError:
     try:
         history = read_from(BytesIO(data), "history", form)
         found = load(catalogue.MODELS[model].entry)(history.ops, BUDGET)
-        assert isinstance(found, Judgement)
+        assert isinstance(found, ModelJudgement)
         return found.verdict
     except UsageError as refusal:
         return refusal

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.harness.campaigns import baseline as baselines
-from holdfast.harness.campaigns.baseline import Baseline, Known
+from holdfast.harness.campaigns.baseline import Baseline, KnownIssue
 from holdfast.harness.campaigns.gate import Rules, Trouble, exit_code, judge, rules
 from holdfast.harness.campaigns.results import Outcome, Result, read, table
 from holdfast.harness.campaigns.summary import tally
@@ -71,7 +71,7 @@ def outcome(troubles: list[Trouble]) -> tuple[int, list[str]]:
 
 
 def excused(expires: date = TODAY, cell: str = "") -> Baseline:
-    known = Known(system="mine", property=MUTEX, reason="issue 12", expires=expires, cell=cell)
+    known = KnownIssue(system="mine", property=MUTEX, reason="issue 12", expires=expires, cell=cell)
     return Baseline(known=[known])
 
 
@@ -167,7 +167,9 @@ def test_rules_are_read_with_every_mistake_told() -> None:
 
 
 def test_a_baseline_written_reads_back_the_same(tmp_path: Path) -> None:
-    known = [Known(system="mine", property=MUTEX, reason='say "why"', expires=TODAY, cell="a / b")]
+    known = [
+        KnownIssue(system="mine", property=MUTEX, reason='say "why"', expires=TODAY, cell="a / b")
+    ]
     before = baselines.of_results([*timed(100, 104), *runs("+?")], known)
     file = tmp_path / "baseline.toml"
     file.write_text(baselines.to_toml(before))
@@ -242,7 +244,7 @@ def test_another_description_of_a_lock_is_told_as_that_and_compared_with_nothing
 
 def test_an_excuse_of_a_name_covers_every_description_and_one_of_a_hash_only_that() -> None:
     def excused(system: str) -> list[Trouble]:
-        known = Known(system=system, property=MUTEX, reason="issue 12", expires=TODAY)
+        known = KnownIssue(system=system, property=MUTEX, reason="issue 12", expires=TODAY)
         return against(described("bbbb0000", "x"), Baseline(known=[known]))
 
     assert outcome(excused("mine unfenced")) == (0, ["excused"])

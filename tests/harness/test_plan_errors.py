@@ -12,7 +12,6 @@ import pytest
 
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.ports import Fault
-from holdfast.harness.core.verdict import PROPERTIES
 from holdfast.harness.plans import plan as plan_module
 from holdfast.harness.plans.plan import (
     Known,
@@ -23,6 +22,7 @@ from holdfast.harness.plans.plan import (
     suggest,
     to_toml,
 )
+from holdfast.harness.properties import PROPERTIES
 from holdfast.planning.checks import wrong_names
 
 KNOWN = Known(

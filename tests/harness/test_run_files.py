@@ -154,7 +154,6 @@ OPENS_BY_ITSELF = {
     "reports/pictures/svg.py": "our own templates",
     "reports/text/templates.py": "our own templates",
     "reports/many/claims.py": "our own table",
-    "harness/verdicts/finding_kinds.py": "our own table",
     "reports/outputs/gate.py": "writes where the user says",
     "reports/outputs/junit.py": "the same",
 }

@@ -9,10 +9,11 @@ from tests.house.imports import cycles, folder, loaded, modules
 FLOORS = {
     "harness": (
         ("harness.core",),
+        ("harness.properties",),
         ("harness.plans", "harness.recording", "harness.foreign", "harness.verdicts"),
         ("harness.runs",),
         ("harness.client", "harness.history", "harness.verification"),
-        ("harness.driver", "harness.judging"),
+        ("harness.verification.properties", "harness.driver", "harness.judging"),
         ("harness.campaigns",),
     ),
     "checkers": (
@@ -60,7 +61,14 @@ FLOORS = {
 """Per room its folders, the lowest floor first. A folder imports itself and lower floors only.
 Folders that are not named (one lock service each) are on no floor."""
 
-MANY = {"checkers.properties", "workloads.kinds", "nemesis.kinds", "commands"}
+MANY = {
+    "checkers.properties",
+    "commands",
+    "harness.properties",
+    "harness.verification.properties",
+    "nemesis.kinds",
+    "workloads.kinds",
+}
 """Folders with one file per catalogue entry, however many there are."""
 MOST_MODULES = 18
 

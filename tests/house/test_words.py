@@ -23,8 +23,8 @@ from holdfast.catalogue.mutants import MUTANTS
 from holdfast.clusters.libraries.rows import LIBRARIES
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import ABILITIES
-from holdfast.harness.core.verdict import PROPERTIES
-from holdfast.harness.verdicts.finding_kinds import KINDS
+from holdfast.harness.properties import KINDS, PROPERTIES
+from holdfast.reports.many.claims import CLAIMS
 from holdfast.scenarios import SCENARIOS, path_of
 from tests.house.imports import nodes
 
@@ -223,8 +223,11 @@ def summaries() -> Iterator[Text]:
             yield row.says, name
     for name, text in {**catalogue.RESOURCES, **ABILITIES}.items():
         yield text, name
-    for name, (_, sentence) in PROPERTIES.items():
-        yield sentence, name
+    for name, one in PROPERTIES.items():
+        yield one.sentence, name
+    for name, claim in CLAIMS.items():
+        cells = "\n".join(cell.says for cell in claim.cells.values())
+        yield f"{claim.claim}\n{claim.mechanism}\n{claim.caveat}\n{cells}", name
     for name, words in KINDS.items():
         yield f"{words.name}\n{words.means}\n{words.remedy}", name
     for name in SCENARIOS:

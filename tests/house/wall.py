@@ -5,7 +5,8 @@ stands beside it may import it; the core shall not import what stands beside it.
 the catalogue, the pytest plugin) name everything and are on neither side.
 
 What every reader of a history has to know is core, whichever feature wrote it: the form of packed
-segments, which every longer run has, and the clocks of hosts.
+segments, which every longer run has, and the clocks of hosts. What derives facts from holds is core
+too, whoever asks for it: a legal order, what a grant cost, coverage summed over parts.
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ PACKAGES: dict[str, tuple[str, ...]] = {
         "harness.verification",
         "harness.judging.certificates",
         "lenses.certificates",
-        "checkers.facts.legal_orders",
     ),
     "foreign histories": (
         "harness.foreign",
@@ -44,8 +44,6 @@ PACKAGES: dict[str, tuple[str, ...]] = {
         "reports.outputs.junit",
     ),
     "search": (
-        "checkers.evidence.contention",
-        "checkers.evidence.lease_sizing",
         "engine.changed_lines",
         "engine.determinism",
         "engine.seed_search",
@@ -74,7 +72,6 @@ PACKAGES: dict[str, tuple[str, ...]] = {
         "reports.run.server_record",
     ),
     "large runs": (
-        "checkers.coverage.across_parts",
         "harness.history.parts",
         "harness.history.segment_packer",
         "harness.judging.parts",

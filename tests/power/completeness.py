@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 
 from holdfast import catalogue
 from holdfast.catalogue.mutants import MUTANTS
-from holdfast.checkers.opportunities.table import ROWS
+from holdfast.checkers.opportunities.table import every_row
 from holdfast.engine import seed_search, swarm
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.verdict import Verdict
@@ -26,7 +26,7 @@ from holdfast.harness.plans.plan import Plan
 from holdfast.harness.verdicts.judged import Judgement
 from holdfast.planning import prepare
 
-WITH_ROWS = frozenset(row.property for row in ROWS)
+WITH_ROWS = frozenset(row.property for row in every_row())
 WITHOUT_FAULTS = {
     "mutual-exclusion": "acquires during a judged hold",
     "token-order": "grants after another client's",

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from holdfast.api import plan_options
-from holdfast.checkers.opportunities.table import ROWS
+from holdfast.checkers.opportunities.table import every_row
 from holdfast.engine import seed_search
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.verdicts.judged import Judged, Opportunities
@@ -171,7 +171,7 @@ def table(seeds: Iterable[int], plans: Sequence[str], rows: Sequence[str]) -> di
 def main(words: Sequence[str]) -> int:
     """Prints a line per row; 1 if a run said HOLDS without an opportunity."""
     seeds = int(words[0]) if words else 100
-    rows = list(words[1:]) or [row.id for row in ROWS]
+    rows = list(words[1:]) or [row.id for row in every_row()]
     seed_search.warm()
     found = table(range(500, 500 + seeds), PLANS, rows)
     for row, honest in found.items():

@@ -29,7 +29,7 @@ from holdfast.clusters.systems.reference.mutants.node import NODES
 from holdfast.engine import seed_search, swarm
 from holdfast.planning import prepare
 from holdfast.rewind.execution import Execution, execute
-from holdfast.rewind.explanation import Finding, explained, findings
+from holdfast.rewind.explanation import ExplainedFinding, explained, findings
 from holdfast.workloads.resource.mutants import STORES
 
 BOUND_S = 150.0
@@ -155,7 +155,7 @@ def watched(kinds: list[type[Any]]) -> Iterator[dict[int, None]]:
             setattr(kind, name, value)
 
 
-def wanted(name: str, done: Execution) -> Finding | None:
+def wanted(name: str, done: Execution) -> ExplainedFinding | None:
     """What is to be explained: the violation that the bug breaks, else the first finding."""
     found = findings(done)
     breaks = MUTANTS[name].breaks

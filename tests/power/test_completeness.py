@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.checkers.opportunities.table import ROWS
+from holdfast.checkers.opportunities.table import every_row
 from holdfast.harness.core.verdict import Severity, Verdict
 from holdfast.harness.verdicts.judged import Judgement, Opportunities, UnderKind
 from tests.power import completeness
@@ -73,6 +73,6 @@ def test_what_is_counted_where(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_each_property_with_rows_has_a_planted_bug() -> None:
-    shown = {row.property for row in ROWS}
+    shown = {row.property for row in every_row()}
     assert {"unheard-loss", "release-by-lock", "unchecked-tokens", "single"} <= set(EVERY)
     assert shown == completeness.WITH_ROWS

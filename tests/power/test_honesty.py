@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 
-from holdfast.checkers.opportunities.table import ROWS
+from holdfast.checkers.opportunities.table import every_row
 from tests.power import default_nemeses, honesty
 from tests.power.honesty import PLANS, Counted, Honest, add
 
@@ -45,7 +45,7 @@ def test_of_an_option_that_is_given_twice_the_later_counts() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("plan", SAMPLE)
 def test_runs_without_an_opportunity_never_hold_and_their_commands_have_one(plan: str) -> None:
-    found = honesty.table(SEEDS, [plan], [row.id for row in ROWS])
+    found = honesty.table(SEEDS, [plan], [row.id for row in every_row()])
     assert not any(one.held or one.unnamed for one in found.values())
     without = sum(one.without for one in found.values())
     assert without >= 10
@@ -55,7 +55,7 @@ def test_runs_without_an_opportunity_never_hold_and_their_commands_have_one(plan
 @pytest.mark.power
 @pytest.mark.parametrize("plan", PLANS)
 def test_the_same_of_all_plans(plan: str) -> None:
-    for one in honesty.table(range(500, 600), [plan], [row.id for row in ROWS]).values():
+    for one in honesty.table(range(500, 600), [plan], [row.id for row in every_row()]).values():
         assert not one.held
         assert one.met >= 0.95 * one.without
 

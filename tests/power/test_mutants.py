@@ -10,7 +10,7 @@ from holdfast.clusters.systems.majority.mutants import CLIENTS as VOTERS
 from holdfast.clusters.systems.reference.mutants.client import CLIENTS
 from holdfast.clusters.systems.reference.mutants.node import NODES
 from holdfast.engine.seed_search import Seed, one_seed
-from holdfast.harness.core.verdict import PROPERTIES
+from holdfast.harness.properties import PROPERTIES
 from holdfast.workloads.resource.mutants import STORES
 
 QUICK = {

@@ -11,7 +11,7 @@ import pytest
 from holdfast.harness.campaigns.results import Outcome, Result
 from holdfast.harness.core.verdict import CALM, Verdict
 from holdfast.reports.many import heat_map, worst_first
-from holdfast.reports.many.heat_map import Cell, View
+from holdfast.reports.many.heat_map import FaultMap, MapCell
 from holdfast.reports.many.matrix import matrix
 from holdfast.reports.many.matrix_pages import markdown
 from tests.reports.specimens import HOSTILE
@@ -30,11 +30,11 @@ def several(fault: str, system: str = "redis", **verdicts: str) -> Result:
     return replace(run("+", fault, system=system, path="runs/a"), properties=outcomes)
 
 
-def mapped(results: Sequence[Result], view: int = 0) -> View:
+def mapped(results: Sequence[Result], view: int = 0) -> FaultMap:
     return heat_map.views(matrix(results, {"sim"}), lambda result: result.run)[view]
 
 
-def cell(*results: Result) -> Cell:
+def cell(*results: Result) -> MapCell:
     (row,) = mapped(results).rows.values()
     (one,) = row.values()
     return one

@@ -15,7 +15,7 @@ from jinja2 import Environment
 from markupsafe import escape
 
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.verdicts.finding_kinds import kind
+from holdfast.harness.properties import kind
 from holdfast.reports.outputs import terminal
 from holdfast.reports.run import html as run_html
 from holdfast.reports.run.page import groups

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.checkers.facts import foreign_release
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.verdicts.finding_kinds import CAUSES, KINDS, kind
+from holdfast.harness.properties import CAUSES, KINDS, kind
 from holdfast.harness.verdicts.judged import Outcome, to_table
 from holdfast.reports.run.story import answers, entries, notices
 from tests.reports import specimens

@@ -12,9 +12,10 @@ from holdfast import catalogue
 from holdfast.catalogue.design_sheet import with_kinds
 from holdfast.harness.campaigns.results import Result
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.verdict import PROPERTIES
+from holdfast.harness.properties import PROPERTIES
 from holdfast.reports.many import textbook
-from holdfast.reports.many.cell_claims import CELLS, CLAIMED, NOT_CLAIMED, TEXTBOOK, cell_claim
+from holdfast.reports.many.cell_claims import CELLS, TEXTBOOK, cell_claim
+from holdfast.reports.many.claims import CLAIMED, NOT_CLAIMED
 from holdfast.reports.many.matrix import matrix
 from holdfast.reports.many.matrix_pages import markdown, page
 from tests.reports.test_matrix import run

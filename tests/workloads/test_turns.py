@@ -9,7 +9,8 @@ import pytest
 from holdfast import catalogue
 from holdfast.harness.core.clock import MILLISECOND
 from holdfast.harness.core.operations import Op
-from holdfast.harness.core.verdict import PROPERTIES, Verdict
+from holdfast.harness.core.verdict import Verdict
+from holdfast.harness.properties import PROPERTIES
 from tests.workloads.runs import CLIENTS, REQUESTS, calls, history, holds, ran
 
 ALL = sorted(set(catalogue.WORKLOADS))

@@ -13,7 +13,7 @@ from holdfast.checkers.opportunities.places.near_faults import Places
 from holdfast.harness.core.case import Case
 
 
-class Wait(NamedTuple):
+class QueuedWait(NamedTuple):
     """A client that was queued for one lock in a span, while it held others. entry: of its acquire
     in the table."""
 
@@ -29,7 +29,7 @@ MOST_STEPS = 100_000
 """Limit on the pairs of waits that are searched for a cycle; beyond it none counts as found."""
 
 
-def crossed(waits: Sequence[Wait]) -> int:
+def crossed(waits: Sequence[QueuedWait]) -> int:
     """1 if some of the waits formed a cycle at one time, else 0."""
     return int(next(_cycles(waits), None) is not None)
 
@@ -46,15 +46,15 @@ def crossed_waits(case: Case) -> Places:
     )
 
 
-def waits_of_holders(case: Case) -> list[Wait]:
+def waits_of_holders(case: Case) -> list[QueuedWait]:
     """The waits of clients that certainly held another lock meanwhile, by client. Memoised."""
     if "waits of holders" not in case.memo:
         case.memo["waits of holders"] = list(_waits(case))
-    known: list[Wait] = case.memo["waits of holders"]
+    known: list[QueuedWait] = case.memo["waits of holders"]
     return known
 
 
-def _waits(case: Case) -> Iterator[Wait]:
+def _waits(case: Case) -> Iterator[QueuedWait]:
     attempts = table(case)
     ends = np.where(attempts.certain, attempts.end, -1)
     for process in np.unique(attempts.process).tolist():
@@ -67,12 +67,12 @@ def _waits(case: Case) -> Iterator[Wait]:
             held = frozenset(attempts.key[before[other]].tolist())
             if held:
                 span = int(attempts.queued[a]), int(attempts.ret[a])
-                yield Wait(process, int(attempts.key[a]), held, *span, entry=int(a))
+                yield QueuedWait(process, int(attempts.key[a]), held, *span, entry=int(a))
 
 
-def _cycles(waits: Sequence[Wait]) -> Iterator[tuple[Wait, Wait]]:
+def _cycles(waits: Sequence[QueuedWait]) -> Iterator[tuple[QueuedWait, QueuedWait]]:
     """The first and the last wait of a cycle at one time, at most one cycle for each first."""
-    by_held: defaultdict[int, list[Wait]] = defaultdict(list)
+    by_held: defaultdict[int, list[QueuedWait]] = defaultdict(list)
     for wait in waits:
         for key in wait.held:
             by_held[key].append(wait)

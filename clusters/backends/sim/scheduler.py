@@ -45,7 +45,7 @@ class Handle:
 
     def __init__(
         self,
-        loop: NodeLoop | World,
+        loop: NodeLoop | WorldLoop,
         callback: Callable[..., object],
         args: tuple[object, ...],
         when_s: float = 0.0,
@@ -69,7 +69,7 @@ class Handle:
         return self.when_s
 
 
-class World:
+class WorldLoop:
     """Stands for a loop where something happens to a node, not in it: nobody stops the world."""
 
     dead = False
@@ -94,7 +94,7 @@ class Engine:
     """
 
     def __init__(self) -> None:
-        self._world = World()
+        self._world = WorldLoop()
         self.now_ns = START_NS
         self.events = 0
         self.ready: deque[Handle] = deque()

@@ -14,7 +14,7 @@ DEFAULTS = {"at": "127.0.0.1:26257", "user": "root", "database": "defaultdb", "i
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Where:
+class Login:
     """Address of the server, and login."""
 
     host: str
@@ -36,7 +36,7 @@ def unreachable() -> str | None:
         )
 
 
-def where(options: Mapping[str, str]) -> Where:
+def where(options: Mapping[str, str]) -> Login:
     """The server that the options name. UsageError says what is wrong with them."""
     unknown = sorted(set(options) - set(DEFAULTS))
     if unknown:
@@ -53,4 +53,4 @@ def where(options: Mapping[str, str]) -> Where:
         raise UsageError(f"cockroachdb: at={given['at']}: invalid port {port!r}")
     if given["idle"] not in ("lease", "none"):
         raise UsageError(f"cockroachdb: invalid idle={given['idle']}: expected lease or none")
-    return Where(host=host, port=int(port or PORT), user=given["user"], database=given["database"])
+    return Login(host=host, port=int(port or PORT), user=given["user"], database=given["database"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from holdfast.clusters.systems.cockroachdb import Where, where
+from holdfast.clusters.systems.cockroachdb import Login, where
 from holdfast.clusters.systems.database_client import ASK_S, NoSession, Session, SessionClient
 from holdfast.clusters.systems.postgres.row.client import RowLock
 from holdfast.clusters.systems.postgres.session import connect
@@ -19,7 +19,7 @@ PAUSE_S = 0.2
 class GivenRowLock(RowLock):
     """A `Lock`; the first client creates the table."""
 
-    def __init__(self, at: Where) -> None:
+    def __init__(self, at: Login) -> None:
         self._at = at
         self._made = False
 
@@ -40,7 +40,7 @@ class GivenRowLock(RowLock):
 class GivenClient(SessionClient):
     """A LockClient that gives up early if no server responds; `client` makes one."""
 
-    def __init__(self, setup: ClientSetup, at: Where) -> None:
+    def __init__(self, setup: ClientSetup, at: Login) -> None:
         super().__init__(replace(setup, servers=(("given", at.host),)), GivenRowLock(at))
         self._at = at
 

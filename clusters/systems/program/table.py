@@ -13,7 +13,7 @@ from holdfast.clusters.systems.program.command_line import blanks, split
 from holdfast.clusters.systems.user_class.system import CHOICES, LENGTHS, STARTS, wrong_length
 from holdfast.clusters.systems.user_class.terms import LISTED
 from holdfast.harness.core.json_value import Json
-from holdfast.harness.core.verdict import PROPERTIES
+from holdfast.harness.properties import PROPERTIES
 
 MOST = 9
 NAME = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)

@@ -12,7 +12,13 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from holdfast.clusters.systems.database_client import ASK_S, Failed, NoSession, Servers, Session
+from holdfast.clusters.systems.database_client import (
+    ASK_S,
+    DatabaseServers,
+    Failed,
+    NoSession,
+    Session,
+)
 from holdfast.clusters.systems.polling import EXCLUSIVE_ONLY, HELD, Poller
 from holdfast.harness.core.clock import MILLISECOND
 from holdfast.harness.core.operations import Answer, Grant, Mode, Status
@@ -46,7 +52,7 @@ class RowLease:
     """A LockClient over one session, which is opened again after an error."""
 
     def __init__(self, setup: ClientSetup, dialect: Dialect) -> None:
-        self._servers = Servers(setup)
+        self._servers = DatabaseServers(setup)
         self._name = setup.name
         self._poller = Poller(setup, "lease polls", POLL_NS)
         self._dialect = dialect

@@ -24,7 +24,8 @@ from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import Command, Leader, Node, Place
-from holdfast.harness.core.verdict import PROPERTIES, Promises
+from holdfast.harness.core.verdict import Promises
+from holdfast.harness.properties import PROPERTIES
 
 USUAL = ("mutual-exclusion", "ownership", "deadlock-freedom", "orphan-freedom", "no-hung-request")
 WITH_TOKENS = ("token-order", "no-stale-write")

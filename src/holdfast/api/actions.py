@@ -16,7 +16,7 @@ import msgspec
 
 from holdfast.api import plan_options
 from holdfast.api.run import Run
-from holdfast.checkers.linearizability.judgement import Judgement
+from holdfast.checkers.linearizability.judgement import ModelJudgement
 from holdfast.engine import judging, runner
 from holdfast.foreign import judge_foreign
 from holdfast.harness.core.errors import UsageError
@@ -90,7 +90,7 @@ def judge(path: str | PathLike[str] | Run, checkers: Sequence[str] = ()) -> Run:
 
 def check(
     history: str | PathLike[str] | Run | Iterable[Mapping[str, Json]] | Any, model: str
-) -> Judgement:
+) -> ModelJudgement:
     """Judge a history against a specification, as `holdfast check --model` does.
 
     history: a file (EDN, JSON lines, CSV, Parquet, porcupine); a Run; or events as mappings or as a
@@ -101,7 +101,9 @@ def check(
     """
     judged = judge_foreign.model_of(model)
     ops = _foreign(history).ops
-    judgement: Judgement = judged(ops if judge_foreign.OWN.fullmatch(model) else keyed_apart(ops))
+    judgement: ModelJudgement = judged(
+        ops if judge_foreign.OWN.fullmatch(model) else keyed_apart(ops)
+    )
     return judgement
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.catalogue.rows import BackendRow, NemesisRow, Row, SystemRow, WorkloadRow
 from holdfast.catalogue.table import Table
 from holdfast.harness.core.clock import SECOND
-from holdfast.harness.core.verdict import PROPERTIES
+from holdfast.harness.properties import PROPERTIES
 
 _S = "holdfast.clusters.systems"
 _SYSTEMS: dict[str, SystemRow] = {

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ReproducedBug(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A bug reproduced in a published package.
 
     breaks   the property that comes out VIOLATED
@@ -38,7 +38,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 FINDINGS = msgspec.toml.decode(
-    Path(__file__).with_name("findings.toml").read_bytes(), type=dict[str, Finding]
+    Path(__file__).with_name("findings.toml").read_bytes(), type=dict[str, ReproducedBug]
 )
 
 
@@ -72,7 +72,7 @@ NOT_SHOWN = (
 """Bugs that were tried and not reproduced."""
 
 
-def command(finding: Finding) -> str:
+def command(finding: ReproducedBug) -> str:
     """The complete command line, without the seed."""
     return f"holdfast run {finding.command}"
 

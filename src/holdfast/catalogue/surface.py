@@ -31,6 +31,7 @@ SURFACE = (
     "harness.judging.stored",
     "harness.plans.manifest",
     "harness.plans.plan",
+    "harness.properties",
     "harness.recording.segments",
     "harness.runs.directory",
     "harness.runs.files",

@@ -16,7 +16,7 @@ from holdfast.catalogue.rows import BackendRow, NemesisRow, SystemRow, WorkloadR
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.fault_traits import to_table
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.verdict import PROPERTIES
+from holdfast.harness.properties import PROPERTIES
 from holdfast.nemesis.agent.tracing.functions import NotAProgram, Program
 from holdfast.scenarios import SCENARIOS
 
@@ -68,8 +68,8 @@ def _nemesis(name: str, row: NemesisRow) -> Fields:
 
 def _checker(name: str, entry: str) -> Fields:
     if name in PROPERTIES:
-        severity, says = PROPERTIES[name]
-        return {"summary": says, "severity": str(severity), "property": name}
+        row = PROPERTIES[name]
+        return {"summary": row.sentence, "severity": str(row.severity), "property": name}
     made = load(entry)
     return {"summary": made.says, "severity": str(made.severity), "property": made.property}
 

@@ -30,7 +30,7 @@ REQUEST = '{"do": "write", "key": "holdfast-doctor", "token": 7}'
 RESPONSE = '{"ok": true, "version": 1, "error": ""}'
 
 
-class _Stop(Exception):
+class _EndOfTest(Exception):
     """The test cannot continue after this fault."""
 
 
@@ -88,7 +88,7 @@ class Trial:
                 f"no response to {self._asked[number]} within {ANSWER_S:g} s; return a response"
                 ' to every id ({"outcome": "info"} if the outcome is unknown) and flush each line'
             )
-            raise _Stop
+            raise _EndOfTest
         return self._answered[number]
 
     def listen(self, within_s: float, until: int = 0) -> None:
@@ -160,7 +160,7 @@ class Trial:
             f"exited with code {self._process.returncode} when {when}{last};"
             " keep reading until standard input ends"
         )
-        raise _Stop
+        raise _EndOfTest
 
     def _read(self) -> None:
         assert self._process.stdout is not None
@@ -212,7 +212,7 @@ def tried_argv(
                 trial.faults.append(wrong)
         trial.listen(QUIET_S)
         trial.leave()
-    except _Stop:
+    except _EndOfTest:
         pass
     finally:
         trial.kill()

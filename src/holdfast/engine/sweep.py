@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.catalogue import VIRTUAL_TIME
-from holdfast.checkers.evidence.contention import crowding
-from holdfast.checkers.evidence.lease_sizing import calibration
+from holdfast.checkers.evidence.costs import calibration, crowding
 from holdfast.engine import runner, seed_search
 from holdfast.engine.trials import Shown, of_verdicts
 from holdfast.harness.core.case import Case

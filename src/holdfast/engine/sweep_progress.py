@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from holdfast.catalogue import VIRTUAL_TIME
-from holdfast.checkers.evidence.lease_sizing import SECTIONS
+from holdfast.checkers.evidence.costs import SECTIONS
 from holdfast.engine import seed_search
 from holdfast.engine import sweep as sweeping
 from holdfast.engine.sweep import Step, Sweep

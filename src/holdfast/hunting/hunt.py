@@ -19,7 +19,7 @@ from holdfast.hunting.agenda import Agenda, Trial, at_release
 from holdfast.hunting.findings import Found, Occurrence
 from holdfast.hunting.situations import SITUATIONS, Situation
 from holdfast.hunting.subject import Subject
-from holdfast.hunting.trying import Ran, Smaller
+from holdfast.hunting.trying import HuntRun, Smaller
 
 RESERVED, RESERVED_EACH = 0.4, 0.15
 """Part of the budget that is kept for the work on findings, at most and for each of them. While
@@ -62,7 +62,7 @@ class Hunted:
     budget_ns: int
     situations: Mapping[str, Situation] = field(default_factory=lambda: SITUATIONS)
     left_out: Mapping[str, str] = field(default_factory=dict)
-    trials: list[tuple[Trial, Ran]] = field(default_factory=list)
+    trials: list[tuple[Trial, HuntRun]] = field(default_factory=list)
     found: list[Found] = field(default_factory=list)
     confirmed: int = 0
     took_s: float = 0.0
@@ -140,7 +140,7 @@ class Hunt:
     def _search(self) -> None:
         hunted = self._hunted
         agenda = Agenda(hunted.subject, hunted.seed, hunted.situations)
-        waiting, out = agenda.runs(), dict[Future[Ran], Trial]()
+        waiting, out = agenda.runs(), dict[Future[HuntRun], Trial]()
         made, more = 0, True
         while more or out:
             while more and len(out) < self._processes:
@@ -180,7 +180,7 @@ class Hunt:
         promised = sum(one.first.promised for one in self._hunted.found)
         return 1 - min(RESERVED, RESERVED_EACH * promised)
 
-    def _add(self, trial: Trial, ran: Ran, agenda: Agenda) -> None:
+    def _add(self, trial: Trial, ran: HuntRun, agenda: Agenda) -> None:
         """A run of the search that ended."""
         seen = tuple(
             replace(
@@ -234,7 +234,7 @@ class Hunt:
         if not self._fits(plan, 1.0):
             return
         ran = yield partial(trying.run, plan, self._out)
-        assert isinstance(ran, Ran)
+        assert isinstance(ran, HuntRun)
         self._hunted.confirmed += 1
         shows = findings.shows(ran.seen, found.first)
         if shows or not (ran.error or ran.starved):
@@ -273,7 +273,7 @@ class Hunt:
                 found.unbisected = "no time left"
                 return None
             ran = yield partial(trying.run, plan, self._out)
-            assert isinstance(ran, Ran)
+            assert isinstance(ran, HuntRun)
             self._hunted.confirmed += 1
             if ran.refused:
                 return None
@@ -313,7 +313,7 @@ def _two_holders(one: Occurrence) -> bool:
     return one.promised and one.prop == "mutual-exclusion"
 
 
-def _line(trial: Trial, ran: Ran, new: int) -> str:
+def _line(trial: Trial, ran: HuntRun, new: int) -> str:
     """Progress: one run."""
     way = f" {trial.variant.words}" if trial.variant.words else ""
     what = f"{trial.number}: {trial.situation}, {trial.release} on {trial.variant.system}{way}"

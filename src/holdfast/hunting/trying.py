@@ -51,7 +51,7 @@ def usable(subject: Subject, tell: Callable[[str], None]) -> Subject:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ran:
+class HuntRun:
     """A run of a hunt.
 
     plan       complete, with its exact faults
@@ -75,7 +75,7 @@ class Ran:
     took_s: float = 0.0
 
 
-def run(plan: Plan, out: Path) -> Ran:
+def run(plan: Plan, out: Path) -> HuntRun:
     """Run, judge and report a plan. Errors of Holdfast are part of the result."""
     begun = time.monotonic()
     try:
@@ -88,13 +88,13 @@ def run(plan: Plan, out: Path) -> Ran:
         judged = stored(kept)
         result = results.of_verdicts(judged, kept.read_manifest())
     except HoldfastError as error:
-        return Ran(
+        return HuntRun(
             plan=plan,
             error=str(error).splitlines()[0],
             refused=isinstance(error, UsageError),
             took_s=time.monotonic() - begun,
         )
-    return Ran(
+    return HuntRun(
         plan=plan,
         run=made.run,
         seen=tuple(replace(one, run=made.run) for one in occurrences(judged)),

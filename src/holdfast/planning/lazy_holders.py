@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from holdfast import catalogue
-from holdfast.checkers.opportunities.fault_classes import FaultClass, fault_class
+from holdfast.checkers.opportunities.row import FaultClass, fault_class
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
 from holdfast.harness.plans.plan import Plan

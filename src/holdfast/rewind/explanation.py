@@ -31,7 +31,7 @@ MOST_RULE = 200
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Finding:
+class ExplainedFinding:
     """What is explained. prop "": a departure from the specification without a violation.
 
     step   that of its violation: recorded the witness row at its time; NONE: unknown
@@ -64,7 +64,7 @@ class Explanation:
     notes      what else is to be said about a step
     """
 
-    finding: Finding
+    finding: ExplainedFinding
     named: int
     faultless: bool
     needed: tuple[ObservedFault, ...]
@@ -76,7 +76,7 @@ class Explanation:
     notes: dict[int, str]
 
 
-def findings(done: Execution) -> list[Finding]:
+def findings(done: Execution) -> list[ExplainedFinding]:
     """Every cause with the finding that it is shown by, as every output orders them; then every
     violated property with its first finding, promised ones first; then the departure."""
     rows = {row.property: row for row in done.judged.verdicts if row.verdict is Verdict.VIOLATED}
@@ -90,7 +90,7 @@ def findings(done: Execution) -> list[Finding]:
             listed.append(_finding(done, row, first))
     if done.departure is not None:
         listed.append(
-            Finding(
+            ExplainedFinding(
                 prop="",
                 kind="departure",
                 sentence=done.departure.sentence,
@@ -101,8 +101,8 @@ def findings(done: Execution) -> list[Finding]:
     return listed
 
 
-def _finding(done: Execution, row: Judgement, shown: Shown, cause: int = 0) -> Finding:
-    return Finding(
+def _finding(done: Execution, row: Judgement, shown: Shown, cause: int = 0) -> ExplainedFinding:
+    return ExplainedFinding(
         prop=row.property,
         kind=shown.kind,
         sentence=shown.sentence,
@@ -132,7 +132,7 @@ def _step(done: Execution, shown: Shown) -> int:
     return -min(edges)[2] if edges else NONE
 
 
-def explained(done: Execution, finding: Finding) -> Explanation:
+def explained(done: Execution, finding: ExplainedFinding) -> Explanation:
     """The explanation of one finding. Executes the plan without its faults, and if that does not
     give the finding, without each one."""
     faultless = _shows(replace(done.plan, faults=()), finding)
@@ -177,7 +177,7 @@ def explained(done: Execution, finding: Finding) -> Explanation:
     )
 
 
-def _apart(done: Execution, finding: Finding) -> WrongStep | None:
+def _apart(done: Execution, finding: ExplainedFinding) -> WrongStep | None:
     """The step that went wrong where no server departs from its specification."""
     unasked = first_unasked(done)
     if unasked != NONE:
@@ -193,7 +193,7 @@ def _apart(done: Execution, finding: Finding) -> WrongStep | None:
 
 
 def _chains(
-    done: Execution, finding: Finding, acts: Collection[int], wrong: int
+    done: Execution, finding: ExplainedFinding, acts: Collection[int], wrong: int
 ) -> tuple[list[Link], list[Link]]:
     """The chain to the finding, from the effect of a needed fault or from the wrong step, whichever
     is nearer, else from a call of a client; and that to the wrong step, if it is another one.
@@ -223,7 +223,7 @@ def _chains(
 
 
 def _needed(
-    done: Execution, finding: Finding
+    done: Execution, finding: ExplainedFinding
 ) -> tuple[list[ObservedFault], list[ObservedFault], int]:
     """Which effective faults the finding needs: the plan is executed without each.
 
@@ -241,7 +241,7 @@ def _needed(
     return needed, others, max(0, len(earlier.faults) - MOST_FAULTS)
 
 
-def _shows(plan: Plan, finding: Finding) -> bool:
+def _shows(plan: Plan, finding: ExplainedFinding) -> bool:
     """Whether a plan gives the same kind of finding."""
     if not finding.prop:
         manifest = prepare.manifest(resolve(plan), f"sim-{plan.seed}", "")

@@ -24,7 +24,7 @@ from holdfast.harness.core.operations import (
     attempt_id,
     carried,
 )
-from holdfast.harness.core.verdict import PROPERTIES
+from holdfast.harness.properties import PROPERTIES
 from tests.checkers.correct_services.kinds import MS, Service
 from tests.checkers.correct_services.world import (
     ANSWER_NS,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from holdfast.harness.core.clock import SECOND
-from holdfast.harness.core.verdict import PROPERTIES, Promises
+from holdfast.harness.core.verdict import Promises
+from holdfast.harness.properties import PROPERTIES
 
 MS = 1_000_000
 ANY = ("any",)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from holdfast.checkers.linearizability import locks
 from holdfast.checkers.linearizability.exact.pairing import paired
 from holdfast.checkers.linearizability.exact.rules import Rule
-from holdfast.checkers.linearizability.judgement import Judgement
+from holdfast.checkers.linearizability.judgement import ModelJudgement
 from holdfast.checkers.linearizability.locks import EXACT, exactly
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.seeds import stream
@@ -36,7 +36,9 @@ def drawn(bench: Bench) -> st.SearchStrategy[Sequence[ForeignOp]]:
     return st.builds(played, st.randoms(use_true_random=False), st.sampled_from(NAMES))
 
 
-def differs(bench: Bench, judge: Callable[[Sequence[ForeignOp]], Judgement]) -> Callable[..., bool]:
+def differs(
+    bench: Bench, judge: Callable[[Sequence[ForeignOp]], ModelJudgement]
+) -> Callable[..., bool]:
     """Whether a judge says something else of a history than every order tried by hand."""
 
     def found(ops: Sequence[ForeignOp]) -> bool:
@@ -100,14 +102,14 @@ def test_a_model_agrees_on_many_more_drawn_histories(name: str) -> None:
     agree(name, POWER)
 
 
-def blind_to_unknown_acquires(ops: Sequence[ForeignOp]) -> Judgement:
+def blind_to_unknown_acquires(ops: Sequence[ForeignOp]) -> ModelJudgement:
     """A judge with a bug: an unknown acquire counts for nothing, though its release was ok."""
     lost = {op.attempt for op in ops if op.f == "acquire" and op.end == OPEN}
     kept = [op for op in ops if op.attempt is None or op.attempt not in lost]
     return exactly(paired(kept), kept, Rule(), EXACT)
 
 
-def deaf_to_tokens(ops: Sequence[ForeignOp]) -> Judgement:
+def deaf_to_tokens(ops: Sequence[ForeignOp]) -> ModelJudgement:
     """Another: it does not look at tokens."""
     return locks.owner_mutex(ops)
 
@@ -116,7 +118,7 @@ def deaf_to_tokens(ops: Sequence[ForeignOp]) -> Judgement:
     ("judge", "name"), [(deaf_to_tokens, "fenced"), (blind_to_unknown_acquires, "owner-mutex")]
 )
 def test_a_wrong_judge_is_shown_by_a_handful_of_operations(
-    judge: Callable[[Sequence[ForeignOp]], Judgement], name: str
+    judge: Callable[[Sequence[ForeignOp]], ModelJudgement], name: str
 ) -> None:
     bench, shown = BENCHES[name], 0
     wrong = differs(bench, judge)

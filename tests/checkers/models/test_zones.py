@@ -13,7 +13,7 @@ from itertools import islice
 import pytest
 
 from holdfast.checkers.linearizability import kv, registers
-from holdfast.checkers.linearizability.registers import Register
+from holdfast.checkers.linearizability.registers import RegisterModel
 from holdfast.checkers.linearizability.search import linearizable
 from holdfast.checkers.linearizability.zones import zoned
 from holdfast.harness.core.operations import Status
@@ -128,7 +128,7 @@ def test_the_rule_agrees_with_the_search_on_longer_histories(seed: int) -> None:
     ops.sort(key=lambda op: op.begin)
     decided = zoned(ops)
     assert decided is not None
-    searched = linearizable(ops, Register(("read", "write")))
+    searched = linearizable(ops, RegisterModel(("read", "write")))
     assert decided[0].verdict is searched.verdict is not Verdict.UNKNOWN
     assert registers.register(ops).verdict in (searched.verdict, Verdict.UNKNOWN)
 

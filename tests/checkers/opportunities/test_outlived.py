@@ -21,7 +21,7 @@ from holdfast.checkers.opportunities.strokes import (
     of_leaders,
     of_replaced_leaders,
 )
-from holdfast.checkers.opportunities.table import ROWS
+from holdfast.checkers.opportunities.table import every_row
 from holdfast.checkers.properties.mutual_exclusion import check
 from holdfast.checkers.properties.token_order import check as check_tokens
 from holdfast.harness.core.case import Case, Window
@@ -322,7 +322,7 @@ def test_other_faults_without_an_opportunity_are_unknown(fault: Window, row: str
 
 
 def test_every_planted_bug_of_the_table_exists() -> None:
-    for row in ROWS:
+    for row in every_row():
         system, _, bug = row.twin.partition(" ")[0].partition(":")
         assert system in catalogue.SYSTEMS, row.id
         assert not bug or bug in MUTANTS, row.id

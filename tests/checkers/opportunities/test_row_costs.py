@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.checkers.opportunities.fault_classes import FaultClass
-from holdfast.checkers.opportunities.row import OpportunityRow
-from holdfast.checkers.opportunities.table import ROWS
+from holdfast.checkers.opportunities.row import FaultClass, OpportunityRow
+from holdfast.checkers.opportunities.table import every_row
 from holdfast.harness.core.case import Case, Window
 from tests.checkers.faults import window
 from tests.checkers.test_growth import MOST, SHAPES, SMALL, TIMES, calls
@@ -17,7 +16,7 @@ KINDS = {FaultClass.CRASH: "kill", FaultClass.STOP: "pause", FaultClass.CUT: "pa
 FEW = 200
 """So many calls are looked over at first: what is done once, such as sorting by columns."""
 HOSTILE = ("all_at_once", "overtaken", "lost", "refused", "renewed")
-PAIRS = [(row.id, shape) for row in ROWS for shape in HOSTILE]
+PAIRS = [(row.id, shape) for row in every_row() for shape in HOSTILE]
 
 
 def struck(case: Case, row: OpportunityRow, faults: int) -> tuple[Case, list[Window]]:
@@ -39,13 +38,13 @@ def cost(row: OpportunityRow, case: Case, faults: int) -> int:
 
 @pytest.mark.parametrize(("name", "shape"), PAIRS)
 def test_a_row_calls_no_more_than_in_proportion_to_the_history(name: str, shape: str) -> None:
-    row = next(one for one in ROWS if one.id == name)
+    row = next(one for one in every_row() if one.id == name)
     cost(row, SHAPES[shape](4), 3)
     few, many = (cost(row, SHAPES[shape](n), 3) for n in (SMALL, TIMES * SMALL))
     assert many <= MOST * few + FEW, f"{few} calls for {SMALL}, {many} for {TIMES * SMALL}"
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+@pytest.mark.parametrize("row", every_row(), ids=lambda row: row.id)
 def test_a_row_calls_no_more_than_in_proportion_to_the_faults(row: OpportunityRow) -> None:
     shape = SHAPES["in_turn"]
     few, many = (cost(row, shape(SMALL), faults) for faults in (5, 5 * TIMES))

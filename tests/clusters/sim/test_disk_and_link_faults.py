@@ -17,7 +17,7 @@ from holdfast.clusters.systems.reference.consensus.messages import (
     Snapshot,
     Tail,
 )
-from holdfast.clusters.systems.reference.service.simulated_node import Kept, torn
+from holdfast.clusters.systems.reference.service.simulated_node import DiskContent, torn
 from holdfast.harness.core.errors import UsageError
 from tests.clusters.sim.small import MS, SECOND, Small
 from tests.clusters.sim.test_runs import fault, judged, plan, verdicts
@@ -108,7 +108,7 @@ def test_of_a_torn_write_whole_records_at_its_beginning_stay() -> None:
 def test_a_node_cuts_off_the_record_that_was_torn_and_goes_on(share: float) -> None:
     entries = tuple(Entry(term=1, command={"n": n}) for n in range(4))
     snapshot = Snapshot(index=7, term=1, state={"a": 1})
-    kept = Kept()
+    kept = DiskContent()
     kept.take([Durable(ballot=Ballot(term=1, vote="n2"), snapshot=snapshot, entries=entries[:1])])
     left = kept.tear([Ballot(term=2, vote="n1"), Tail(first=9, entries=entries)], share)
     found, cut = kept.read()

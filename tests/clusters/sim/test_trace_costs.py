@@ -10,7 +10,7 @@ from holdfast.clusters.systems.reference.options import ReferenceOptions
 from holdfast.clusters.systems.reference.service.node import LockNode
 from holdfast.clusters.systems.reference.service.tracing import ServiceTracer, traced
 from holdfast.clusters.systems.reference.specification import locks
-from holdfast.clusters.systems.reference.specification.leadership import Leader
+from holdfast.clusters.systems.reference.specification.leadership import LeadersView
 from holdfast.clusters.systems.reference.specification.validation import validate
 from holdfast.planning import prepare
 from tests.clusters.sim.longer import longer
@@ -54,7 +54,7 @@ def test_an_applied_entry_costs_nothing_per_lock_that_it_leaves_as_it_is() -> No
                 wait_ns=-1,
             )
             before, table = table, done(table, number + 2, asked)
-        leader = Leader()
+        leader = LeadersView()
         last = others + 2
         costs.append(calls(lambda: leader.applies(before, table, last, 7, 0)))  # noqa: B023
         assert list(leader.due) == [("lease", f"lock-{others}", others + 1, others)]

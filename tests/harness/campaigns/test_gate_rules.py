@@ -13,7 +13,7 @@ import pytest
 
 from holdfast.harness.campaigns import baseline as baselines
 from holdfast.harness.campaigns import gate
-from holdfast.harness.campaigns.baseline import Baseline, Known
+from holdfast.harness.campaigns.baseline import Baseline, KnownIssue
 from holdfast.harness.campaigns.gate import ENVIRONMENT, FAILED, INCONCLUSIVE, NO_RULES, PASSED
 from holdfast.harness.campaigns.results import Outcome, Result
 from holdfast.harness.core.verdict import Verdict
@@ -35,8 +35,8 @@ def told(verdict: Verdict, promised: bool = True) -> Outcome:
     return Outcome(verdict=verdict, promised=promised, reason="idle", sentence="two held")
 
 
-def known(system: str = "mine", prop: str = MUTEX, cell: str = "", days: int = 0) -> Known:
-    return Known(
+def known(system: str = "mine", prop: str = MUTEX, cell: str = "", days: int = 0) -> KnownIssue:
+    return KnownIssue(
         system=system, property=prop, cell=cell, reason="why", expires=TODAY + timedelta(days)
     )
 

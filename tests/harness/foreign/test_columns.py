@@ -17,7 +17,7 @@ import pytest
 from benchmarks.registers import history
 
 from holdfast import catalogue
-from holdfast.checkers.linearizability.judgement import Budget, Judgement
+from holdfast.checkers.linearizability.judgement import Budget, ModelJudgement
 from holdfast.checkers.linearizability.unjudged import unjudged
 from holdfast.harness.core import extras
 from holdfast.harness.core.case import History
@@ -221,12 +221,12 @@ def test_damaged_files_are_refused_alike(draws: Draws) -> None:
     assert min(ways["refused"], ways["columns"], ways["one by one"]) > draws(20), ways
 
 
-def judged(ops: Sequence[ForeignOp], model: str) -> Judgement | str:
+def judged(ops: Sequence[ForeignOp], model: str) -> ModelJudgement | str:
     """What a model says, or why it does not judge them."""
     try:
         judge = load(catalogue.MODELS[model].entry)
         judgement = judge(keyed_apart(ops), Budget(configurations=2000))
-        assert isinstance(judgement, Judgement)
+        assert isinstance(judgement, ModelJudgement)
     except UsageError as error:
         return str(error)
     return judgement
@@ -246,7 +246,7 @@ def test_verdicts_are_the_same(name: str, draws: Draws) -> None:
             wanted = judged(each, model)
             assert judged(ops, model) == wanted, (seed, model)
             assert unjudged(ops, model) == unjudged(each, model)
-            if isinstance(wanted, Judgement):
+            if isinstance(wanted, ModelJudgement):
                 verdicts[str(wanted.verdict)] += 1
     if name == "any":
         return

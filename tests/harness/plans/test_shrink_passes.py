@@ -232,7 +232,7 @@ def test_options_go_all_at_once_then_those_of_the_simulator_then_one_by_one() ->
 
 def test_a_candidate_that_did_not_fail_is_tried_again_only_with_more_tries() -> None:
     tries = Tries(never)
-    known = shrinking._Memory(tries)
+    known = shrinking._Remembering(tries)
     on = [replace(PLAN, options={NETWORK: text}) for text in "12"]
     assert [known(one, n) for one, n in ((on[0], 4), (on[1], 4), (on[0], 2))] == [None] * 3
     assert len(tries.tried) == 1, "another network is the same candidate"

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+import holdfast
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.plans.manifest import to_table
+from holdfast.harness.properties import PROPERTIES
 from holdfast.harness.runs import directory, files
 from holdfast.harness.runs.directory import READABLE, TRAVELS, RunDir
 from tests.manifests import manifest
@@ -229,3 +231,14 @@ def test_each_type_of_field_refuses_the_others(field: str, wrong: list[object]) 
     for value in wrong:
         assert rejected({"id": "f1", field: value}).startswith(f"{field} is ")
     assert len(rejected({field: ["x" * 100, 1]})) < 80
+
+
+def test_a_node_finds_every_property_in_the_packed_code(tmp_path: Path) -> None:
+    """They are found by listing their folder, which there is one of the zip."""
+    directory.pack_code(Path(holdfast.__file__).parent, tmp_path / "code.zip")
+    code = "from holdfast.harness.properties import PROPERTIES; print(*PROPERTIES)"
+    done = subprocess.run(
+        [sys.executable, "-S", "-P", "-c", code], env={"PYTHONPATH": str(tmp_path / "code.zip")},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.split() == list(PROPERTIES)

@@ -14,18 +14,18 @@ import pytest
 
 from holdfast.api import plan_options
 from holdfast.catalogue import SYSTEMS
-from holdfast.checkers.opportunities.table import ROWS
+from holdfast.checkers.opportunities.table import every_row
 from holdfast.engine import judging, seed_search, swarm
 from holdfast.harness.core.json_value import plain
 from holdfast.harness.core.operations import Op
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.runs.directory import RunDir
 from holdfast.harness.verification.opportunities import (
-    PATTERNS,
-    VERIFIED,
-    Opportunities,
+    WitnessCheck,
     witnessed,
 )
+from holdfast.harness.verification.rules import PATTERNS
+from holdfast.harness.verification.stroke_opportunities import StrokePattern
 from holdfast.harness.verification.verify import verify_run
 from holdfast.planning import prepare, run_folder
 from holdfast.planning.lazy_holders import with_lazy_holders
@@ -124,16 +124,16 @@ def entries(verdicts: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     return [(f, dict(e)) for row in verdicts["verdicts"] for f, e in witnessed(row)]
 
 
-def checked(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> Opportunities:
+def checked(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> WitnessCheck:
     """The verifier of a run, to ask it about changed entries without reading the run again."""
-    made: list[Opportunities] = []
-    own = Opportunities.__init__
+    made: list[WitnessCheck] = []
+    own = WitnessCheck.__init__
 
-    def noted(self: Opportunities, *given: Any, **named: Any) -> None:
+    def noted(self: WitnessCheck, *given: Any, **named: Any) -> None:
         own(self, *given, **named)
         made.append(self)
 
-    monkeypatch.setattr(Opportunities, "__init__", noted)
+    monkeypatch.setattr(WitnessCheck, "__init__", noted)
     verify_run(run.path)
     return made[0]
 
@@ -143,8 +143,8 @@ REGAINED = "loss-notice/silent-reacquire/clients"
 
 
 def test_each_row_of_crashes_and_of_every_class_has_a_rule_of_its_own() -> None:
-    ruled = {row.id for row in ROWS if row.id.endswith(("/crash", "/any"))}
-    assert {*ruled, REGAINED} == set(VERIFIED)
+    ruled = {row.id for row in every_row() if row.id.endswith(("/crash", "/any"))}
+    assert {*ruled, REGAINED} == set(PATTERNS)
 
 
 def test_the_witnesses_of_a_run_are_accepted(kept: tuple[RunDir, dict[str, Any]]) -> None:
@@ -160,7 +160,7 @@ def test_the_runs_have_an_opportunity_of_each_row(tmp_path: Path) -> None:
         for name, table in CASES.items()
         for _, entry in entries(simulated(table, tmp_path / name)[1])
     }
-    assert seen == set(VERIFIED) - {REGAINED}
+    assert seen == set(PATTERNS) - {REGAINED}
 
 
 def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -235,7 +235,7 @@ def test_random_damages_are_refused_or_show_another_opportunity(
             case 1:
                 new["fault"] = chance.choice([*faults, "", "f77"])
             case 2:
-                new["row"] = chance.choice([*VERIFIED, "no-row"])
+                new["row"] = chance.choice([*PATTERNS, "no-row"])
             case 3:
                 _, other = chance.choice(every)
                 roles = list(new["witnesses"])
@@ -246,7 +246,7 @@ def test_random_damages_are_refused_or_show_another_opportunity(
             assert faults[new["fault"]]["effective"] and faults[new["fault"]]["do"] == fault
             one, other = new["witnesses"].values()
             of_two = one["process"] != other["process"] and one["lock"] == other["lock"]
-            assert of_two or new["row"] not in PATTERNS
+            assert of_two or not isinstance(PATTERNS[new["row"]], StrokePattern)
             known = [dict(w) for _, e in every for w in e["witnesses"].values()]
             assert one in known and other in known
     assert still < 300

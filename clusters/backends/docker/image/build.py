@@ -1,7 +1,7 @@
 """Builds the node image, and its base image if no image registry responds.
 
 Standard library only: `python -m holdfast.clusters.backends.docker.image.build`, or `make
-docker-image`. Nothing happens if the image of this exact Dockerfile exists. The package mirror is
+docker-image`. Nothing happens if the image of these exact ingredients exists. The package mirror is
 the one that this host uses; its address is passed to the build, never stored in the sources.
 """
 
@@ -24,6 +24,7 @@ BASE = "debian:bookworm-slim"
 RELEASE = "bookworm"
 HERE = Path(__file__).resolve().parent
 INGREDIENTS = ("Dockerfile", "policy-rc.d")
+SYSTEMS = HERE.parents[2] / "systems"
 
 PULL_S = 120
 BUILD_S = 900
@@ -37,11 +38,18 @@ APT_SETTINGS = (
 )
 
 
+def servers() -> str:
+    """The packages of lock servers: those that the folders of systems name."""
+    lines = (path.read_text().split() for path in SYSTEMS.glob("*/packages.txt"))
+    return " ".join(sorted({package for packages in lines for package in packages}))
+
+
 def tag() -> str:
     """The image that this version of Holdfast needs: its name and the hash of its ingredients."""
     digest = hashlib.sha256()
     for name in INGREDIENTS:
         digest.update((HERE / name).read_bytes())
+    digest.update(servers().encode())
     return f"{NAME}:{digest.hexdigest()[:12]}"
 
 
@@ -69,7 +77,7 @@ def build() -> bool:
             lend_apt(context / "host-apt")
             run(
                 *("docker", "build", "--quiet", "--network", "host", "--tag", wanted),
-                *("--build-arg", f"BASE={BASE}", folder),
+                *("--build-arg", f"BASE={BASE}", "--build-arg", f"SERVERS={servers()}", folder),
                 seconds=BUILD_S,
             )
     run("docker", "tag", wanted, f"{NAME}:latest")

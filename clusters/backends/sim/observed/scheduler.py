@@ -14,7 +14,7 @@ from types import BuiltinMethodType, FunctionType, MethodType
 
 from holdfast.clusters.backends.sim.connection import End
 from holdfast.clusters.backends.sim.observed.steps import NONE, Fate, Kind, Step, words
-from holdfast.clusters.backends.sim.scheduler import DRAIN, Engine, Handle, World
+from holdfast.clusters.backends.sim.scheduler import DRAIN, Engine, Handle, WorldLoop
 
 
 class _Ready(deque[Handle]):
@@ -134,7 +134,7 @@ class ObservedEngine(Engine):
     def _run(self, handle: Handle, known: _Scheduled) -> None:
         """One step."""
         loop, callback = handle.loop, handle.callback
-        node = "" if isinstance(loop, World) else loop.node
+        node = "" if isinstance(loop, WorldLoop) else loop.node
         boot, before = self._last.get(node, (None, NONE))
         step = Step(
             number=len(self.steps),
@@ -190,7 +190,7 @@ class ObservedEngine(Engine):
 
 
 def _kind(handle: Handle) -> Kind:
-    if isinstance(handle.loop, World):
+    if isinstance(handle.loop, WorldLoop):
         return Kind.WORLD
     return Kind.TIMER if handle.when_s else Kind.CALLBACK
 

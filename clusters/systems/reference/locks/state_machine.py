@@ -38,7 +38,7 @@ from holdfast.clusters.systems.reference.locks.state import (
     Started,
     Waiter,
 )
-from holdfast.clusters.systems.reference.locks.tokens import Tokens
+from holdfast.clusters.systems.reference.locks.tokens import TokenCounter
 
 Handler = Callable[[int, Command], Answer]
 
@@ -53,7 +53,7 @@ class Locks:
         self.order = order
         self.delays = delays
         self.index = 0
-        self.tokens = Tokens()
+        self.tokens = TokenCounter()
         self.locks: dict[str, Lock] = {}
         self.sessions: dict[int, Session] = {}
         self.endings = Endings()
@@ -389,7 +389,7 @@ class Locks:
     def load(cls, state: Mapping[str, Any]) -> Locks:
         """The machine of a dump."""
         locks = cls(order=state["order"], delays=state["delays"])
-        locks.index, locks.tokens = state["index"], Tokens.load(state["tokens"])
+        locks.index, locks.tokens = state["index"], TokenCounter.load(state["tokens"])
         locks.locks = {name: Lock.load(lock) for name, lock in state["locks"]}
         sessions = [Session.load(session) for session in state["sessions"]]
         locks.sessions = {session.number: session for session in sessions}

@@ -13,7 +13,7 @@ MOST = 4096
 
 
 @dataclass(slots=True)
-class Tokens:
+class TokenCounter:
     """last: the last token granted, over all locks. newest: lock -> token, the oldest first."""
 
     last: int = 0
@@ -39,6 +39,6 @@ class Tokens:
         return {"last": self.last, "newest": [list(entry) for entry in self.newest.items()]}
 
     @classmethod
-    def load(cls, state: Mapping[str, Any]) -> Tokens:
+    def load(cls, state: Mapping[str, Any]) -> TokenCounter:
         """The tokens of a dump."""
         return cls(last=state["last"], newest=dict(state["newest"]))

@@ -25,7 +25,7 @@ from holdfast.clusters.systems.reference.locks.state import (
     Started,
 )
 from holdfast.clusters.systems.reference.locks.state_machine import Locks
-from holdfast.clusters.systems.reference.locks.tokens import Tokens
+from holdfast.clusters.systems.reference.locks.tokens import TokenCounter
 from holdfast.clusters.systems.reference.mutants.lock_api import LOCKS
 from holdfast.clusters.systems.reference.mutants.request_identity import ASKING
 from holdfast.clusters.systems.reference.mutants.sessions import CLOCKS, ENDINGS
@@ -63,7 +63,7 @@ class TokenReset(Locks):
     @classmethod
     def load(cls, state: Mapping[str, object]) -> Locks:
         locks = super().load(state)
-        locks.tokens = Tokens()
+        locks.tokens = TokenCounter()
         return locks
 
 

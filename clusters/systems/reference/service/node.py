@@ -77,7 +77,7 @@ Input = Message | Asked | Left
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Effects:
+class NodeEffects:
     """Effects to carry out in this order. due_ns: step again then, at the latest.
 
     timed   the replies that report under "commit_ns" the time from the proposal of their request to
@@ -159,7 +159,7 @@ class LockNode:
             and consensus.applied - consensus.log.base < self._every
         )
 
-    def step(self, now_ns: int, inputs: Sequence[Input] = ()) -> Effects:
+    def step(self, now_ns: int, inputs: Sequence[Input] = ()) -> NodeEffects:
         """Handles the inputs since the last step; time passes even without any."""
         consensus, timers = self.consensus, self._timers
         if consensus.applied - consensus.log.base >= self._every:
@@ -192,7 +192,7 @@ class LockNode:
         timer_ns, due_ns = timers.next_ns(), consensus.due_ns
         if timer_ns is not None and timer_ns < due_ns:
             due_ns = timer_ns
-        return Effects(
+        return NodeEffects(
             saves=effects.saves, sends=effects.sends, replies=replies, due_ns=due_ns, timed=timed
         )
 

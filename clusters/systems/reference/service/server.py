@@ -30,7 +30,13 @@ from holdfast.clusters.systems.reference.consensus.messages import (
 from holdfast.clusters.systems.reference.consensus.roles import Role
 from holdfast.clusters.systems.reference.consensus.storage import Corrupt, Storage
 from holdfast.clusters.systems.reference.options import read
-from holdfast.clusters.systems.reference.service.node import Asked, Effects, Input, Left, LockNode
+from holdfast.clusters.systems.reference.service.node import (
+    Asked,
+    Input,
+    Left,
+    LockNode,
+    NodeEffects,
+)
 from holdfast.clusters.systems.reference.wire.frames import DEFAULT_PORT, Frame, Framed, endpoint
 
 CONNECT_S = 0.5
@@ -287,7 +293,7 @@ class Server:
         else:
             self._wake(self._due_ns)
 
-    def _emit(self, effects: Effects) -> None:
+    def _emit(self, effects: NodeEffects) -> None:
         for peer, message in effects.sends:
             self._links[peer].send(message)
         if effects.timed:

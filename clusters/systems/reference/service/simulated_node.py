@@ -61,7 +61,7 @@ class TracedHost(Host, Protocol):
     def elected(self, term: int) -> None: ...
 
 
-class Kept:
+class DiskContent:
     """The content of a disk: what the node has saved, and the files of it that a restart reads.
 
     log     saves since the snapshot file was written, and bytes of a record that a crash tore
@@ -146,8 +146,8 @@ class MemoryDisk:
     def __init__(self, host: Host) -> None:
         self._host = host
         if host.kept is None:
-            host.kept = Kept()
-        self._kept: Kept = host.kept
+            host.kept = DiskContent()
+        self._kept: DiskContent = host.kept
         self._unsynced: list[Save] = []
         self.cut_bytes = 0
 

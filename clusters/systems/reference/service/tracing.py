@@ -29,7 +29,7 @@ from holdfast.clusters.systems.reference.consensus.raft import Role
 from holdfast.clusters.systems.reference.locks.state import Answer, Command, Event, Lock
 from holdfast.clusters.systems.reference.locks.state_machine import Locks
 from holdfast.clusters.systems.reference.options import ReferenceOptions
-from holdfast.clusters.systems.reference.service.node import Asked, Effects, Input, LockNode
+from holdfast.clusters.systems.reference.service.node import Asked, Input, LockNode, NodeEffects
 from holdfast.clusters.systems.reference.specification import trace
 
 # Access to a member of an enumeration by name costs as much as a call.
@@ -73,7 +73,7 @@ class ServiceTracer:
         self.done.clear()
         self._emit(trace.Boot(self.node, self.now(), now_ns, disk, done, quorum))
 
-    def step(self, now_ns: int, leads: bool, inputs: Sequence[Input], effects: Effects) -> None:
+    def step(self, now_ns: int, leads: bool, inputs: Sequence[Input], effects: NodeEffects) -> None:
         """A step, told at once if it saves nothing, else by `durable`."""
         sent = self._said(effects.sends) if effects.sends else ()
         asked = tuple([(one.connection, one.frame) for one in inputs if type(one) is Asked])
@@ -180,7 +180,7 @@ class _TracedNode(LockNode):
         )
         self.tracer.boot(now_ns, durable, self.consensus.quorum)
 
-    def step(self, now_ns: int, inputs: Sequence[Input] = ()) -> Effects:
+    def step(self, now_ns: int, inputs: Sequence[Input] = ()) -> NodeEffects:
         effects = super().step(now_ns, inputs)
         self.tracer.step(now_ns, self.consensus.role is _LEADER, inputs, effects)
         return effects

@@ -29,7 +29,7 @@ from math import ceil, log
 from operator import itemgetter
 from typing import NamedTuple
 
-from holdfast.clusters.systems.reference.specification.leadership import Leader
+from holdfast.clusters.systems.reference.specification.leadership import LeadersView
 from holdfast.clusters.systems.reference.specification.replication import Departs, Disk, Replication
 from holdfast.harness.verdicts.departure import Settled
 
@@ -69,7 +69,7 @@ class Intervals(NamedTuple):
 
 def find_behind(
     log: Replication,
-    leaders: Mapping[str, Leader],
+    leaders: Mapping[str, LeadersView],
     committed: Sequence[tuple[int, int]],
     booted: Mapping[str, int],
     intervals: Intervals,

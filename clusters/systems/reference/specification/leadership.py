@@ -52,7 +52,7 @@ class Pending(NamedTuple):
 
 
 @dataclass(slots=True)
-class Leader:
+class LeadersView:
     """What one node knows as a leader; a restart or another leader ends it.
 
     due      of each lease, wait, session and lock-delay; next_ns: the earliest, or before it

@@ -10,7 +10,7 @@ from holdfast.clusters.systems.reference.specification.convergence import Interv
 from holdfast.clusters.systems.reference.specification.leadership import (
     AT_ONCE,
     Frame,
-    Leader,
+    LeadersView,
     state_of,
     tells,
 )
@@ -55,7 +55,7 @@ class Validation:
         self.past: dict[tuple[str, int, int], str] = {}
         self.applied: dict[str, int] = {}
         self.when: dict[str, list[tuple[int, int]]] = {}
-        self.leaders: dict[str, Leader] = {}
+        self.leaders: dict[str, LeadersView] = {}
         self.event = -1
         self.committed = [(0, -1)]
         self.booted: dict[str, int] = {}
@@ -84,7 +84,7 @@ class Validation:
         leader = self.leaders.get(event.node)
         if event.leads or event.asked or (leader is not None and leader.pending):
             if leader is None:
-                leader = self.leaders[event.node] = Leader()
+                leader = self.leaders[event.node] = LeadersView()
             self._leads(event, leader)
         else:
             # A leader that was deposed and elected again starts over.
@@ -93,7 +93,7 @@ class Validation:
             for done in event.done:
                 self._does(event.node, done)
 
-    def _leads(self, event: Step, leader: Leader) -> None:
+    def _leads(self, event: Step, leader: LeadersView) -> None:
         """A step of a leader, or of a node that clients take for one."""
         node, now_ns = event.node, event.now_ns
         table = self.outcomes[self.applied.get(node, 0)].table
@@ -129,7 +129,7 @@ class Validation:
         if not event.leads:
             del self.leaders[node]
 
-    def _begins(self, event: Step, leader: Leader, index: int) -> None:
+    def _begins(self, event: Step, leader: LeadersView, index: int) -> None:
         """What begins when a leader applies an entry: its service, or leases and waits."""
         table, term = self.outcomes[index].table, self.log.agreed[index]
         opens = self.log.made[index, term][1] is None and self.log.leaders.get(term) == event.node
@@ -155,7 +155,7 @@ class Validation:
                 raise Departs("the state of holds and waits", before, allows, f"{dict(frame)}")
 
     def _replies(
-        self, event: Step, leader: Leader, connection: int, frame: Frame, first: int
+        self, event: Step, leader: LeadersView, connection: int, frame: Frame, first: int
     ) -> None:
         """A reply to a request in the log."""
         index = leader.request_of(connection, frame)
@@ -174,7 +174,7 @@ class Validation:
             leader.ages(frame, event.now_ns)
 
     def _notifies(
-        self, leader: Leader, connection: int, frame: Frame, notices: list[locks.Notice]
+        self, leader: LeadersView, connection: int, frame: Frame, notices: list[locks.Notice]
     ) -> None:
         if not tells(frame, notices, leader.spoke.get(connection, {})):
             raise Departs(

@@ -1,0 +1,1 @@
+"""What proves a finding, and an opportunity, in the second program: a module per property."""
