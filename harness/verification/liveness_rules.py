@@ -99,7 +99,7 @@ LIVENESS["multi-lock-deadlock"] = Rule(
     assumes=("bound",),
 )
 
-_OVERTAKEN = ("waiting.attempt == a.attempt", "in_token_order(a)")
+_OVERTAKEN = ("in_its_place(a, waiting)", "in_token_order(a)")
 _QUEUE = {"allowed": "allowed('overtaken')", "ahead": "ahead(a, waiting)"}
 LIVENESS["beyond-queue/counted"] = Rule(
     kinds=("beyond-queue",),

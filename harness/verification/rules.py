@@ -404,7 +404,7 @@ for _kind, _alike in (("overtaken", ("by*.mode == a.mode",)), ("starved", ())):
         lock="a",
         roles={"a": (ASK, OK), "waiting": ("waiting", OK), "by*": (ASK, OK)},
         where=(
-            "waiting.attempt == a.attempt",
+            "in_its_place(a, waiting)",
             "met(by*, a)",
             "by*.process != a.process",
             "distinct(roles)",
