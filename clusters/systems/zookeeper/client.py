@@ -1,7 +1,8 @@
 """kazoo's Lock, unmodified: an ephemeral sequential node per attempt, in one session per client.
 
 The library keeps the session alive in its own thread and does not notify of a lock that was lost
-with it; the adapter listens to the state of the session and notifies. A renewal writes to the
+with it; the adapter listens to the state of the session and notifies. That an attempt waits shows
+in the library's own request for a watch of its predecessor (`watched`). A renewal writes to the
 attempt's node, which the leader accepts as long as the node exists: unlike an acknowledged
 heartbeat, that proves that the lock has been owned since the grant.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from functools import partial
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import (
@@ -27,6 +29,7 @@ from kazoo.recipe.lock import Lock
 
 from holdfast.clusters.systems.zookeeper import PORT, session_ns
 from holdfast.clusters.systems.zookeeper.contenders import left_behind
+from holdfast.clusters.systems.zookeeper.watched import Watched
 from holdfast.harness.core.clock import SECOND, now_ns
 from holdfast.harness.core.operations import NO_TOKEN, Answer, Grant, Mode, Op, Status
 from holdfast.harness.core.ports import CLIENT, ClientSetup
@@ -77,7 +80,8 @@ class KazooLock:
         """As `BlockingLockClient`; a shared mode is rejected. The lease is that of the session."""
         if mode is not Mode.EXCLUSIVE:
             return Answer(outcome=Status.FAIL, error="this lock is never shared")
-        asked = self._zk.Lock(f"/holdfast/{lock}", identifier=str(attempt))
+        waits = partial(self._setup.tell, Op.WAITING, attempt=attempt, lock=lock, res=-1)
+        asked = Lock(Watched(self._zk, waits), f"/holdfast/{lock}", identifier=str(attempt))
         timeout_s = wait_ns / SECOND if wait_ns > 0 else None
         try:
             if not asked.acquire(blocking=wait_ns != 0, timeout=timeout_s):
