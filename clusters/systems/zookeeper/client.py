@@ -65,6 +65,7 @@ class KazooLock:
         self._call_s = max(1.0, setup.lease_ns / 3e9)
         self._locks: dict[int, Lock] = {}
         self._held: dict[int, Grant] = {}
+        self._over: set[int] = set()
         self._zk = KazooClient(
             hosts=",".join(f"{address}:{PORT}" for _, address in setup.servers),
             timeout=setup.lease_ns / SECOND,
@@ -112,7 +113,13 @@ class KazooLock:
         return Answer(outcome=Status.INFO, error=f"{error} its node was not deleted".strip())
 
     def renew(self, grant: Grant, *, ttl_ns: int) -> Answer:
-        """Writes to the attempt's node, and again after a lost connection."""
+        """Writes to the attempt's node, and again after a lost connection.
+
+        The node of a session that is over may exist for some more time: a write by the next session
+        shows nothing about who owns the lock.
+        """
+        if grant.attempt in self._over:
+            return Answer(outcome=Status.NOT_OWNER, error="its session is over")
         until_ns = now_ns() + int(self._call_s * SECOND)
         while True:
             try:
@@ -123,6 +130,8 @@ class KazooLock:
                     return _answer(error)
                 time.sleep(PAUSE_S)
             except (KazooException, KazooTimeoutError) as error:
+                if isinstance(error, SessionExpiredError):
+                    self._over.add(grant.attempt)
                 return _answer(error)
 
     def release(self, grant: Grant) -> Answer:
@@ -165,6 +174,7 @@ class KazooLock:
     def _on_state(self, state: str) -> None:
         """Called in a thread of the library, like a careful user's listener."""
         if state == KazooState.LOST:
+            self._over.update(self._locks)
             self._setup.tell(Op.CLOSED, attempt=0, lock="", text="session")
             self._tell_lost("session")
         elif state == KazooState.SUSPENDED and self._told_when_suspended:
