@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -197,6 +198,33 @@ def test_an_acquire_has_failed_only_if_none_of_its_nodes_is_left(
         kazoo.library.raises["children"] = getattr(kazoo, error)()
     assert acquire(made(kazoo)).outcome is outcome
     assert kazoo.library.calls[-2:] == ["sync", "children"], "all that was requested before"
+
+
+def test_a_node_is_looked_for_again_over_the_next_connection(
+    kazoo: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Servers without a quorum lose connections for seconds; then the answer is certain all the
+    same. As long as the session lasts: with it the node is gone."""
+    kazoo.library.raises |= {"acquire": kazoo.LockTimeout(), "sync": kazoo.ConnectionLoss()}
+    slept = list[float]()
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if len(slept) == 3:
+            del kazoo.library.raises["sync"]
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    assert acquire(made(kazoo)).outcome is Status.FAIL
+    assert kazoo.library.calls == ["acquire", *["sync"] * 4, "children"]
+
+
+def test_the_word_of_the_library_is_taken_if_that_is_asked_for(kazoo: Any) -> None:
+    """Its bug (kazoo#732) cannot be seen otherwise: the node that it left makes a try unknown."""
+    kazoo.library.raises["acquire"] = kazoo.LockTimeout()
+    kazoo.library.left = ["x__lock__0000000007"]
+    assert acquire(made(kazoo)).outcome is Status.INFO
+    assert acquire(made(kazoo, refused="trusted")).outcome is Status.FAIL
+    assert kazoo.library.calls[-1] == "acquire"
 
 
 def test_a_lock_whose_token_cannot_be_read_is_given_back_and_unknown(kazoo: Any) -> None:

@@ -60,6 +60,7 @@ class KazooLock:
     def __init__(self, setup: ClientSetup) -> None:
         self._setup = setup
         self._told_when_suspended = setup.options.get("suspended") == "told"
+        self._refusals_checked = setup.options.get("refused") != "trusted"
         self._sequence = setup.options.get("token") == "sequence"
         self._session_ns = session_ns(setup.lease_ns, int(setup.options.get("tick", "500")))
         self._call_s = max(1.0, setup.lease_ns / 3e9)
@@ -104,9 +105,14 @@ class KazooLock:
         return Answer(outcome=Status.OK, token=token, ttl_ns=self._session_ns)
 
     def _not_granted(self, lock: Lock, error: str) -> Answer:
-        """Rejected, unless the node of the attempt is, or may be, still in the queue."""
+        """Rejected, unless the node of the attempt is, or may be, still in the queue.
+
+        A node that stays is gone with the session: as long as that lasts, it is looked for.
+        """
+        if not self._refusals_checked:
+            return Answer(outcome=Status.FAIL, error=error)
         try:
-            if not left_behind(self._zk, lock, self._call_s):
+            if not left_behind(self._zk, lock, self._session_ns / SECOND):
                 return Answer(outcome=Status.FAIL, error=error)
         except (KazooException, KazooTimeoutError) as unknown:
             return Answer(outcome=Status.INFO, error=f"{error} {type(unknown).__name__}".strip())
