@@ -48,6 +48,8 @@ def slots(
     if "at" in options:
         return [(_fixed(nemesis, options, for_ns, span_ns), for_ns)]
     every_ns = duration_ns(options.get("every", "0s")) or max(EVERY_NS, for_ns * 3 // 2)
+    if straddles and "for" not in options and every_ns <= for_ns:
+        return _straddling(rng, lease_ns(options), every_ns, span_ns)
     if for_ns < 0 or every_ns <= for_ns:
         default = "" if "for" in options else f", the default: {leases:g} leases"
         raise UsageError(

@@ -10,6 +10,7 @@ import pytest
 from holdfast.checkers.properties import bounded_bypass, bounded_wait, starvation_freedom
 from holdfast.harness.core.operations import PLAIN, Mode, Terms
 from holdfast.harness.core.verdict import Verdict
+from tests.checkers import certified
 from tests.checkers.shorthand import case, history, on
 
 READER = Terms(mode=Mode.SHARED)
@@ -40,6 +41,14 @@ def test_a_place_ends_with_the_session_that_it_was_taken_in() -> None:
     assert kinds(again.replace("1C", "3C")) == ["overtaken"], "another's session"
     assert kinds(again.replace("1C ", "").replace("1a? ", "1a? 1C ")) == ["overtaken"], "before"
     assert kinds(again.replace(" 1a+3", " 1a+3 1C").replace("1C 2a?", "2a?")) == ["overtaken"]
+
+
+def test_the_second_program_refuses_an_overtake_of_a_place_that_was_lost() -> None:
+    text = "0a? 0a+1 1a? 1Q {} 2a? 2Q 1Q 0r? 0r+ 2a+2 2r? 2r+ 1a+3 1r? 1r+ 9p? 9p+4 9r? 9r+"
+    kept, lost = (certified.named(case(text.format(what))) for what in ("1Q", "1L"))
+    proved = certified.told(kept, bounded_bypass.check(kept))
+    assert proved["verdicts"][0]["findings"] and not certified.verified(kept, proved).refused
+    assert certified.verified(lost, proved).refused
 
 
 def test_by_priority_some_may_go_first() -> None:

@@ -527,6 +527,8 @@ def test_the_search_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (["sherlok"], "did you mean 'sherlock'?"),
         (["npm:nothing"], "unknown package 'npm:nothing'"),
+        (["npm:nothing"], 'libraries = ["npm:nothing"]; then holdfast hunt mylock.toml'),
+        (["nothing"], 'libraries = ("nothing",); then holdfast hunt mylock.py:MyLock'),
         (["redis==8;rm"], "invalid package"),
         (["redis", "--system", "etcd"], "--system etcd: redis uses the servers of redis"),
         (["redis", "--budget", "10"], "--budget: invalid duration '10'"),

@@ -207,6 +207,14 @@ def test_a_run_too_short_for_a_period_gets_one_fault_that_fits() -> None:
     )
 
 
+def test_kills_may_come_as_often_as_is_asked_for() -> None:
+    """Their lengths are drawn to fit the period: no default length has to."""
+    for every, n in (("3s", 6), ("2500ms", 8), ("1s", 20)):
+        faults = draw("kill", {"lease": "2s", "every": every}, seconds=20)
+        assert len(faults) == n
+        assert all(fault.for_ns <= duration_ns(every) * 3 // 5 for fault in faults)
+
+
 @pytest.mark.parametrize(
     ("name", "options", "says"),
     [

@@ -106,6 +106,20 @@ def known() -> list[str]:
     return sorted({*LIBRARIES, *(package for _, package in PROGRAMS)})
 
 
+def _without_adapter(package: str) -> str:
+    """How to hunt a package for which there is no adapter."""
+    if is_program(package):
+        return (
+            f"without an adapter: write a client program around it, and a table with"
+            f' client = "node client.mjs" and libraries = ["{package}"]; then holdfast hunt'
+            f" mylock.toml (docs/tutorial/own-lock.md)"
+        )
+    return (
+        f"without an adapter: holdfast new lock mylock.py, with libraries ="
+        f' ("{package}",); then holdfast hunt mylock.py:MyLock (docs/howto/own-lock.md)'
+    )
+
+
 def read(
     text: str,
     system: str | None,
@@ -122,7 +136,7 @@ def read(
         return _own(text, system)
     package, wanted = named(text) if is_program(text) else _python(text)
     if package not in known():
-        raise UsageError(suggest(package, known(), "package"))
+        raise UsageError(suggest(package, known(), "package"), _without_adapter(package))
     rows: dict[str, LibraryRow | ProgramRow] = {
         place: row for (place, name), row in PROGRAMS.items() if name == package
     }
