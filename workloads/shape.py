@@ -28,6 +28,10 @@ OPTIONS = {
     "metadata": (0, "1: each hold has a text that names its attempt"),
     "lazy_pct": (0, "share of holds, in %, whose owner is silent for most of its lease"),
     "late_pct": (0, "share of lazy holds, in %, whose owner wakes up when its lease is over"),
+    "stopped": (
+        0,
+        "1: the process of such a late owner does not run until then (critical-section)",
+    ),
     "dies_pct": (0, "share of holds, in %, whose owner exits in place of the release"),
     "one_lease": (0, "1: a critical section does not renew: its hold has its first lease only"),
     "late_entry": (0, "1: a reentrant owner enters again about when its lease ends, or later"),
@@ -67,6 +71,7 @@ class Shape:
     one_lease: bool
     lazy_pct: int
     late_pct: int
+    stopped: bool
     dies_pct: int
     late_entry: bool
     rate: int
@@ -97,6 +102,7 @@ class Shape:
             one_lease=bool(value["one_lease"]),
             lazy_pct=value["lazy_pct"],
             late_pct=value["late_pct"],
+            stopped=bool(value["stopped"]),
             dies_pct=value["dies_pct"],
             late_entry=bool(value["late_entry"]),
             rate=value["rate"],

@@ -9,7 +9,7 @@ import numpy as np
 from holdfast.checkers.coverage.need import Met, Need
 from holdfast.checkers.holds.attempt_table import Table, table
 from holdfast.checkers.holds.hierarchy import paths
-from holdfast.checkers.holds.history_index import Bools, Indices, column
+from holdfast.checkers.holds.history_index import Bools, Indices, column, rows_of
 from holdfast.checkers.holds.overlaps import met_full, reaches
 from holdfast.checkers.holds.waits import first_told, waits
 from holdfast.checkers.opportunities.overtaking import (
@@ -90,10 +90,24 @@ def _judged_holds(case: Case) -> Met:
     grants, n = int(attempts.ok.sum()), int(judged.sum())
     counts = {"grants": grants, "judged grants": n, "acquires during a judged hold": met}
     if not n:
-        return counts, [f"no grant has a hold that can be judged: 0 of {grants}"]
+        lack = f"no grant has a hold that can be judged: 0 of {grants}"
+        return counts, [lack + (_unproved(case) if grants else "")]
     return counts, [] if met else [
         f"no other client asked during a hold that can be judged: 0 of {n}"
     ]
+
+
+def _unproved(case: Case) -> str:
+    """Why nothing shows how long holds without a lease lasted; empty if something did, or might."""
+    if case.promises.bound not in ("connection", "session"):
+        return ""
+    rows = rows_of(case, Op.RENEW, Op.RELEASE)
+    answered = int((column(case, "status")[rows] == Status.OK).sum())
+    if not answered:
+        return f", for no renewal or release was answered ok (0 of {len(rows)})"
+    if not (case.promises.renew_proves or case.promises.release_proves):
+        return ", for by its declaration no answer shows that an owner still had it"
+    return ""
 
 
 def _handovers(case: Case) -> Met:

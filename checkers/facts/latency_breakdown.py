@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from holdfast.checkers.facts.distribution import dist
+from holdfast.checkers.holds.acknowledged import acknowledged
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.history_index import Ints, column, rows_of
 from holdfast.harness.core.case import Case
@@ -73,7 +74,7 @@ def _read_ns(case: Case) -> Ints:
 def _first_told(case: Case) -> Ints:
     """Per attempt the time of the first response that it waits, -1: never."""
     attempts = table(case)
-    rows = rows_of(case, Op.WAITING)
+    rows = acknowledged(case)
     entry = attempts.of_rows(rows)
     first = np.full(len(attempts), np.iinfo(np.int64).max)
     known = entry >= 0

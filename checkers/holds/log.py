@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from holdfast.checkers.holds.acknowledged import places_lost
 from holdfast.checkers.holds.history_index import UNKNOWN, RowIndices, rows_of
 from holdfast.checkers.holds.leases import INF
 from holdfast.checkers.holds.statements import answers, believed
@@ -53,7 +54,9 @@ class Log:
         self.aux = self._by_row(rows["aux"].tolist())
         self.renewals = self._group(self.attempt, Op.RENEW)
         self.releases = self._group(self.attempt, Op.RELEASE)
-        self.waitings = self._group(self.attempt, Op.WAITING)
+        lost = places_lost(case)
+        waits = [row for row in self._of(Op.WAITING) if row not in lost]
+        self.waitings = _grouped(waits, self.attempt)
         self.told = self._group(self.attempt, Op.LOST, Op.CLOSED)
         told_all = [row for row in self.told.pop(0, []) if self.kind[row] == Op.CLOSED]
         self.closed = _grouped(told_all, self.process)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from holdfast.checkers.holds.acknowledged import acknowledged
 from holdfast.checkers.holds.derive import ENDS
 from holdfast.checkers.holds.history_index import Bools, Ints, RowIndices, column, rows_of
 from holdfast.checkers.holds.leases import INF, MILLION
@@ -60,7 +61,7 @@ class _Follow:
         self.release = np.full(len(table), -1)
         self.release[owner] = released
         self.plain = self._plain(table, owner)
-        waiting, owner = _known_rows(table, Op.WAITING)
+        waiting, owner = _known(table, acknowledged(case))
         table.queued[owner] = column(case, "t_inv")[waiting]
 
     def _plain(self, table: Table, released: Ints) -> Bools:
@@ -116,7 +117,11 @@ class _Follow:
 
 def _known_rows(table: Table, op: Op) -> tuple[RowIndices, Ints]:
     """Rows of one kind whose attempts have an entry in the table, and these entries."""
-    rows = rows_of(table.case, op)
+    return _known(table, rows_of(table.case, op))
+
+
+def _known(table: Table, rows: RowIndices) -> tuple[RowIndices, Ints]:
+    """Those of some rows whose attempts have an entry in the table, and these entries."""
     entry = table.of_rows(rows)
     known = entry >= 0
     return (rows, entry) if known.all() else (rows[known], entry[known])

@@ -13,15 +13,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from holdfast.checkers.holds.acknowledged import acknowledged
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import INF, Attempt, ordered_tokens
 from holdfast.checkers.holds.hierarchy import paths
-from holdfast.checkers.holds.history_index import EntryIndices, Ints, column, rows_of
+from holdfast.checkers.holds.history_index import EntryIndices, Ints, column
 from holdfast.checkers.holds.overlaps import granted, slack
 from holdfast.checkers.holds.reentry import anew
 from holdfast.checkers.holds.token_order import ordered
 from holdfast.harness.core.case import Case, memoised
-from holdfast.harness.core.operations import NO_TOKEN, Op
+from holdfast.harness.core.operations import NO_TOKEN
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -125,7 +126,7 @@ def _overtaken(
 @memoised
 def first_told(case: Case) -> Ints:
     """The time of the first response to each attempt that it waits; INF if never. Memoised."""
-    rows = rows_of(case, Op.WAITING)
+    rows = acknowledged(case)
     entries = table(case).of_rows(rows)
     first_ns = np.full(len(table(case)), INF)
     np.minimum.at(first_ns, entries[entries >= 0], column(case, "t_inv")[rows[entries >= 0]])

@@ -14,6 +14,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
 from holdfast.checkers.facts.wording import name, seconds
+from holdfast.checkers.holds.acknowledged import places_lost
 from holdfast.checkers.holds.hierarchy import paths
 from holdfast.checkers.holds.history_index import UNKNOWN, column, rows_of
 from holdfast.checkers.holds.leases import INF
@@ -106,11 +107,12 @@ def _queues(case: Case) -> dict[int, _Queue]:
 
 def _waiting_rows(case: Case) -> list[int]:
     """Rows that prove that an attempt waits, in the order of their returns."""
-    rows = rows_of(case, Op.WAITING, Op.PLACE)
+    rows, lost = rows_of(case, Op.WAITING, Op.PLACE), places_lost(case)
     kind, status, res = (column(case, name)[rows] for name in ("f", "status", "res"))
     rows = rows[(status == Status.OK) & ((kind == Op.WAITING) | (res >= 0))]
     rows = rows[column(case, "attempt")[rows] != 0]
-    return [int(row) for row in rows[column(case, "t_ret")[rows].argsort(kind="stable")]]
+    rows = rows[column(case, "t_ret")[rows].argsort(kind="stable")]
+    return [row for row in rows.tolist() if row not in lost]
 
 
 def _too_many(case: Case, row: int, told: int, most: int) -> Finding:

@@ -8,6 +8,7 @@ library only: it is shipped as source into containers and libraries' own environ
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import gc
 import json
 import os
@@ -38,6 +39,8 @@ Config = Mapping[str, Any]
 AGAIN_S = 0.2
 LOOK_NS = 50 * MILLISECOND
 """Interval between two readings of the phase; hundreds of clients may wait on one core."""
+HOLDING_THE_LOCK = ctypes.PyDLL(None)
+"""Functions of the C library, during whose calls no other Python thread runs."""
 OURS = (ImportError, NameError, AttributeError, TypeError, SyntaxError, AssertionError)
 """Errors in code, which a recovered server does not fix."""
 
@@ -78,11 +81,11 @@ def _recorded(config: Config) -> int:
             "role": config["role"],
         },
     )
-    starvation.begin(Path(config["history"]).parent, config["node"])
+    stopped = starvation.begin(Path(config["history"]).parent, config["node"])
     gc.freeze()
     gc.disable()
     stamps = kernel_stamps(recorder, alone=len(config["processes"]) == 1)
-    asyncio.run(_work(config, phase, recorder, stamps))
+    asyncio.run(_work(config, phase, recorder, stamps, partial(stand_still, stopped)))
     if stamps is not None:
         stamps.close()
     recorder.close()
@@ -90,7 +93,11 @@ def _recorded(config: Config) -> int:
 
 
 async def _work(
-    config: Config, phase: Phase, recorder: segments.Recorder, stamps: KernelStamps | None
+    config: Config,
+    phase: Phase,
+    recorder: segments.Recorder,
+    stamps: KernelStamps | None,
+    still: Callable[[int], None],
 ) -> None:
     connect, address = load(config["resource"]["connect"]), config["resource"]["address"]
 
@@ -107,6 +114,7 @@ async def _work(
             phase=phase.get,
             die=die,
             stamps=stamps,
+            still=still,
         )
 
     again = bool(config.get("again"))
@@ -126,6 +134,15 @@ async def _work(
     await until(lambda: phase.get() == END, within_ns=over, every_ns=LOOK_NS)
     await asyncio.gather(*(ctx.close() for ctx in contexts))
     recorder.tell(segments.DONE)
+
+
+def stand_still(stopped: starvation.Stopped, span_ns: int) -> None:
+    """Stop all Python threads of this process: the call keeps the interpreter's lock."""
+    until_ns = now_ns() + span_ns
+    stopped.append((now_ns(), until_ns))
+    while (left_ns := until_ns - now_ns()) > 0:
+        # A signal may end the call early.
+        HOLDING_THE_LOCK.usleep(1 + left_ns // 1000)
 
 
 async def all_within(works: Sequence[Awaitable[None]], within_s: float) -> None:
@@ -191,6 +208,7 @@ def context(
     now: Callable[[], int] = now_ns,
     clock: Callable[[], int] | None = None,
     stamps: Stamps | None = None,
+    still: Callable[[int], None] | None = None,
 ) -> Context:
     """One logical client of a worker's config, with its lock client.
 
@@ -224,6 +242,7 @@ def context(
         die=die,
         now=now,
         stamps=stamps,
+        stand_still=still,
     )
     contexts.append(Context(parts, tuple(config["locks"])))
     return contexts[0]

@@ -67,14 +67,22 @@ class Watch:
         self._looked_ns, self._told_us = at_ns, told_us
 
 
-def begin(run_dir: Path, node: str) -> None:
-    """Measures this process from now on, until it exits."""
+Stopped = list[tuple[int, int]]
+"""(from, to): when a process stood still by its own will, ns; appended to before it does."""
+
+
+def begin(run_dir: Path, node: str) -> Stopped:
+    """Measures this process from now on, until it exits, except while it stands still by its own
+    will: it appends these times to what this returns."""
+    stopped: Stopped = []
     folder = run_dir / "logs" / node
     folder.mkdir(parents=True, exist_ok=True)
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
     file = os.open(folder / FILE, flags, 0o644)
 
     def note(kind: str, from_ns: int, to_ns: int) -> None:
+        if kind == DELAY and meant(stopped, from_ns, to_ns):
+            return
         row = {"node": node, "kind": kind, "from_ns": from_ns, "to_ns": to_ns}
         os.write(file, json.dumps(row).encode() + b"\n")
 
@@ -88,6 +96,7 @@ def begin(run_dir: Path, node: str) -> None:
                 return
 
     threading.Thread(target=work, name="starvation", daemon=True).start()
+    return stopped
 
 
 def of_row(row: Mapping[str, Any]) -> Starved:
@@ -101,3 +110,10 @@ def of_row(row: Mapping[str, Any]) -> Starved:
     if found.kind not in (DELAY, PRESSURE) or found.to_ns < found.from_ns:
         raise ValueError(f"no starved span: {dict(row)}")
     return found
+
+
+def meant(stopped: Stopped, from_ns: int, to_ns: int) -> bool:
+    """Whether a process was late because it stood still by its own will, and no later than that
+    explains."""
+    late = ((begun, over) for begun, over in stopped if begun < to_ns and over > from_ns)
+    return any(to_ns < over + LATE_NS for _, over in late)

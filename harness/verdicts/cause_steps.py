@@ -93,8 +93,17 @@ def _own(names: _Names, finding: Shown) -> list[Step]:
     for one in pair:
         if one is not own:
             text, t_ns = _clause(names, one, finding)
+            text += _renewed(one) if finding.kind == "broken-lease" else ""
             steps.append(Step(text=text, t_ns=t_ns, row=one.row, repeats=True))
     return steps
+
+
+def _renewed(event: Event) -> str:
+    """The lease that a renewal returned; none where that is the time that its session has left."""
+    asked, lease = event.arg, event.res
+    if event.op != "renew" or not isinstance(asked, int) or not isinstance(lease, int):
+        return ""
+    return f": a lease of {span(lease)} from then" if 0 < lease <= 2 * asked else ""
 
 
 def _kinds(faults: Iterable[ObservedFault]) -> str:

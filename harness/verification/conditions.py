@@ -79,6 +79,7 @@ class Conditions:
             "lapsed": lambda a: run.overdue(run.possible_end(a.at)),
             "knows": lambda a, row: row.at == run.known(a.at),
             "in_token_order": lambda a: not self.disorder(a.key),
+            "in_its_place": lambda a, waiting: waiting.at in run.waiting(a.at),
             "disjoint": lambda a: self._disjoint(a.key),
             "lasting": lambda a: self._lasting(a.key),
             "delayed": lambda: promises.get("delay_ns", 0) > 0,

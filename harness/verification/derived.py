@@ -123,6 +123,7 @@ class Run:
         self._withdrawn: dict[int, set[int]] | None = None
         self._followed: ByAttempt | None = None
         self._waited: ByAttempt | None = None
+        self._place_ends: dict[int, list[int]] | None = None
         self._kinds: dict[int, dict[int, list[int]]] = {}
         self._asks: dict[int, list[int]] | None = None
         self._sharers: set[tuple[int, str]] | None = None
@@ -142,10 +143,30 @@ class Run:
         return self._followed
 
     def waiting(self, a: int) -> Sequence[int]:
-        """Rows that say that the attempt which began with row `a` waits, in order."""
+        """Rows that say that the attempt which began with row `a` waits, in order, from the last
+        loss of its place in the queue on: the end of the session or lease that it asked in."""
         if self._waited is None:
             self._waited = ByAttempt(self.rows, (WAITING,))
-        return self._waited.of(self.rows.attempt[a])
+        rows = self.rows
+        waits = self._waited.of(rows.attempt[a])
+        if not waits:
+            return waits
+        over = rows.t_ret[a] or INF
+        ends = [
+            rows.t_inv[end]
+            for end in self._ends_of_places().get(rows.process[a], ())
+            if rows.attempt[end] in (0, rows.attempt[a]) and rows.t_inv[end] < over
+        ]
+        since = max(ends, default=-1)
+        return [at for at in waits if rows.t_inv[at] > since]
+
+    def _ends_of_places(self) -> dict[int, list[int]]:
+        """Rows LOST and CLOSED, by process."""
+        if self._place_ends is None:
+            self._place_ends = {}
+            for at in self.rows.of_kinds(LOST, CLOSED):
+                self._place_ends.setdefault(self.rows.process[at], []).append(at)
+        return self._place_ends
 
     def of(self, f: int, by: str) -> dict[int, list[int]]:
         """Rows of one kind by the value of a column, in order of their calls."""

@@ -111,7 +111,7 @@ def overtaking(kind: str, *alike: str) -> Rule:
         lock="a",
         roles={"a": (ASK, OK), "waiting": ("waiting", OK), "by*": (ASK, OK)},
         where=(
-            "waiting.attempt == a.attempt",
+            "in_its_place(a, waiting)",
             "met(by*, a)",
             "by*.process != a.process",
             "distinct(roles)",

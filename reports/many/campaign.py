@@ -66,7 +66,7 @@ def page(summary: Summary, simulated: Collection[str] = ()) -> str:
             "system_link": lambda name: f"matrix.html#system-{map_of.systems.index(name) + 1}",
             "map_words": heat_map.WORDS,
             "map_key": heat_map.KEY,
-            "map_counted": heat_map.COUNTED,
+            "map_counted": heat_map.counted(map_of),
             "failures": failures[:MOST_FAILURES],
             "more_failures": max(0, len(failures) - MOST_FAILURES),
             "unknown": worst_first.left_unknown(results),

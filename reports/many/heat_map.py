@@ -44,6 +44,18 @@ COUNTED = (
 """What the numbers of a map of violations are."""
 
 
+def counted(found: Matrix) -> str:
+    """What the numbers of a map are, and whether any cell of it has the runs that HOLDS takes."""
+    held = [one for one in found.squares.values() if one.held]
+    if not held or any(one.held >= one.enough for one in held):
+        return COUNTED
+    enough, most = min(one.enough for one in held), max(one.held for one in held)
+    return (
+        f"{COUNTED} HOLDS takes {enough} runs of a cell without a violation; here are"
+        f" {most} at most, so OPEN is the best that a lock can get."
+    )
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MapCell:
     """One cell: what is said after its word, and below; `number` stands for both where there is no

@@ -280,7 +280,7 @@ def page(found: Matrix, beside: Path) -> str:
             "system_link": lambda name: f"#system-{found.systems.index(name) + 1}",
             "map_words": heat_map.WORDS,
             "map_key": heat_map.KEY,
-            "map_counted": heat_map.COUNTED,
+            "map_counted": heat_map.counted(found),
             "link": link,
             "links": LINKS,
         },

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from holdfast.harness.campaigns import sums
 from holdfast.harness.campaigns.results import Outcome, Result, failed, staged
-from holdfast.harness.core.verdict import Kind, Verdict
+from holdfast.harness.core.verdict import CALM, Kind, Verdict
 from holdfast.harness.properties import PROPERTIES, kind
 from holdfast.harness.verdicts.left_unknown import LeftUnknown
-from holdfast.reports.text.formatting import listed
+from holdfast.reports.text.formatting import count, listed
 
 
 @dataclass(slots=True)
@@ -22,6 +22,7 @@ class Failure:
     also        other properties that the same cause violates
     faults      plans of faults under which it was seen -> None, in the order of the runs
     runs        those that show it; of: judged runs of the system under these faults
+    early       so many of them show it only before their first fault
     """
 
     system: str
@@ -32,6 +33,16 @@ class Failure:
     faults: dict[str, None] = field(default_factory=dict)
     runs: list[Result] = field(default_factory=list)
     of: int = 0
+    early: int = 0
+
+    @property
+    def extent(self) -> str:
+        """In how many runs it was seen, and under which faults."""
+        share = f"{len(self.runs)} of {count(self.of, 'run')}"
+        if self.early == len(self.runs) and [*self.faults] != [CALM]:
+            return f"{share}, before their first fault."
+        early = f", {self.early} of them before the first fault" if self.early else ""
+        return f"{share} under {', '.join(self.faults)}{early}."
 
     @property
     def word(self) -> str:
@@ -74,7 +85,8 @@ class Failure:
 
 
 def failures(results: Iterable[Result]) -> list[Failure]:
-    """Each failure once: broken promises first, then those that more runs show."""
+    """Each failure once: broken promises first, two holders and late writes before all else, then
+    those that more runs show."""
     results = [one for one in results if not failed(one)]
     by_key: dict[tuple[str, str, str, bool], Failure] = {}
     for result in results:
@@ -86,10 +98,25 @@ def failures(results: Iterable[Result]) -> list[Failure]:
             failure.also.update(dict.fromkeys(also))
             failure.faults[_faults(result)] = None
             failure.runs.append(result)
+            failure.early += _early(one, result)
     for failure in by_key.values():
         alike = (one for one in results if one.system == failure.system)
         failure.of = sum(_faults(one) in failure.faults for one in alike)
-    return sorted(by_key.values(), key=lambda one: (not one.promised, -len(one.runs), one.system))
+    return sorted(
+        by_key.values(),
+        key=lambda one: (not one.promised, _place(one.prop), -len(one.runs), one.system),
+    )
+
+
+def _place(prop: str) -> int:
+    """Of a property in the order of PROPERTIES, which begins with the worst that can happen."""
+    return list(PROPERTIES).index(prop) if prop in PROPERTIES else len(PROPERTIES)
+
+
+def _early(one: Outcome, result: Result) -> bool:
+    """Whether a run with faults violated a property only before the first of them."""
+    under = [kind for kind, verdict in one.under.items() if verdict is Verdict.VIOLATED]
+    return under == [CALM] and _faults(result) != CALM
 
 
 def _faults(result: Result) -> str:
@@ -98,10 +125,9 @@ def _faults(result: Result) -> str:
 
 def _led(result: Result) -> Iterator[tuple[tuple[str, Outcome], list[str]]]:
     """The violated properties of a run, each with the others of the same cause below it."""
-    known = list(PROPERTIES)
     rows = [row for row in result.properties.items() if row[1].verdict is Verdict.VIOLATED]
     # Where a promise was broken, the property that was promised leads.
-    rows.sort(key=lambda row: (not row[1].promised, known.index(row[0]) if row[0] in known else 99))
+    rows.sort(key=lambda row: (not row[1].promised, _place(row[0])))
     groups: dict[str, list[tuple[str, Outcome]]] = {}
     for prop, one in rows:
         groups.setdefault(one.cause or f"{prop}: {one.kind}", []).append((prop, one))

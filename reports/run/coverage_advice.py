@@ -56,6 +56,15 @@ ADVICE: tuple[tuple[tuple[str, ...], str], ...] = (
         CONTEND,
     ),
     (
+        ("no renewal or release was answered ok",),
+        "Look at the call errors (-v): that a hold lasts until its connection ends is seen by an"
+        " answered renewal or release only. A release that has released must not raise.",
+    ),
+    (
+        ("by its declaration no answer",),
+        "Declare that an answered renewal proves the hold, if it does, or give the lock a lease.",
+    ),
+    (
         ("no grant has a hold that can be judged",),
         "Request a lease that is longer than a call takes (--lease 2s), or renew it.",
     ),

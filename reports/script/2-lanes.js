@@ -1,6 +1,6 @@
 // The lanes: holds, ops, faults and findings over time, drawn on a canvas.
 
-const GUTTER = 112, EDGE = 12, LANE = 30, SLIM = 18, HEAD = 30, FAULT = 17;
+const GUTTER = 112, EDGE = 12, LANE = 28, SLIM = 18, HEAD = 30, FAULT = 17;
 
 function paletteOf() {
   const style = getComputedStyle(document.documentElement), found = {};
@@ -244,7 +244,7 @@ class Lanes {
     pen.stroke();
     pen.setLineDash([]);
     pen.globalAlpha = 1;
-    if (a >= GUTTER) pen.fillRect(a - 0.5, y + 20, 1.5, 7);
+    if (a >= GUTTER) pen.fillRect(a - 0.5, y + 20, 1.5, 6);
     if (!yes && b >= GUTTER) this.cross(b, y + 23.5, 2.6);
   }
 

@@ -45,6 +45,16 @@ ROWS: dict[str, dict[str, Row]] = {
             {},
             "no grant has a hold that can be judged",
         ),
+        "releases without an answer": (
+            CONTENDED.replace("0r+", "0r~").replace("1r+", "1r~"),
+            {"promises": {"bound": "connection"}},
+            "0 of 3, for no renewal or release was answered ok (0 of 2)",
+        ),
+        "answers that prove nothing": (
+            CONTENDED,
+            {"promises": {"bound": "connection", "renew_proves": False, "release_proves": False}},
+            "by its declaration no answer",
+        ),
         "the judged hold is not contended": (
             "0a?@0 0a+1/1@5 1t?@7 1t-@8 1a?@20 1a+2@21 1r?@22 1r+@23",
             {"promises": {"renew_proves": False, "release_proves": False}},

@@ -32,6 +32,16 @@ def test_where_whoever_asks_first_goes_first_there_is_no_bound() -> None:
     assert verdict.exercised["overtakes of one wait"] == 1
 
 
+def test_a_place_ends_with_the_session_that_it_was_taken_in() -> None:
+    """A library that asks again in the same call has a new place, behind whoever came between."""
+    again = "0a? 0a+1 1a? 1Q 1C 2a? 2Q 1Q 0r? 0r+ 2a+2 2r? 2r+ 1a+3 1r? 1r+ 9p? 9p+4 9r? 9r+"
+    assert kinds(again) == [] and kinds(again.replace("1C", "1L")) == []
+    assert beyond(again) == []
+    assert kinds(again.replace("1C", "3C")) == ["overtaken"], "another's session"
+    assert kinds(again.replace("1C ", "").replace("1a? ", "1a? 1C ")) == ["overtaken"], "before"
+    assert kinds(again.replace(" 1a+3", " 1a+3 1C").replace("1C 2a?", "2a?")) == ["overtaken"]
+
+
 def test_by_priority_some_may_go_first() -> None:
     assert kinds(OVERTAKEN, order="priority", aging=7) == []
     again = " ".join(f"2a? 2a+{token} 2r? 2r+" for token in range(2, 9))

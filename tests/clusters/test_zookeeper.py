@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import importlib
 import sys
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -34,6 +36,7 @@ class Library:
     def __init__(self) -> None:
         self.raises: dict[str, Exception] = {}
         self.left: list[str] = []
+        self.before = False
         self.calls: list[str] = []
         self.listener: Any = None
 
@@ -52,11 +55,15 @@ def kazoo(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     errors = {name: type(name, (base,), {}) for name in ERRORS}
 
     class Lock:
-        def __init__(self, path: str) -> None:
-            self.path, self.prefix = path, "x__lock__"
+        def __init__(self, client: Any, path: str, identifier: str) -> None:
+            self.client, self.path, self.prefix = client, path, "x__lock__"
             self.node = "x__lock__0000000007"
 
         def acquire(self, blocking: bool, timeout: float | None) -> Any:
+            assert self.client.settings["hosts"] == "10.0.0.1:2181", "all else as the client has it"
+            with suppress(errors["NoNodeError"]):
+                self.client.get("/holdfast/db/x__lock__0000000006")
+                self.client.get("/holdfast/db/x__lock__0000000006", lambda event: None)
             return library.does("acquire", True)
 
         def release(self) -> Any:
@@ -72,8 +79,10 @@ def kazoo(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         def add_listener(self, listener: Any) -> None:
             library.listener = listener
 
-        def Lock(self, path: str, identifier: str) -> Lock:
-            return Lock(path)
+        def get(self, path: str, watch: Any = None) -> Any:
+            if not library.before:
+                raise errors["NoNodeError"]()
+            return b"8", None
 
         def exists_async(self, path: str) -> Any:
             return later("exists", SimpleNamespace(czxid=41))
@@ -114,10 +123,13 @@ def imported(
         module = ModuleType(name)
         vars(module).update(attributes)
         monkeypatch.setitem(sys.modules, name, module)
-    names = [f"holdfast.clusters.systems.zookeeper.{name}" for name in ("contenders", "client")]
+    names = [
+        f"holdfast.clusters.systems.zookeeper.{name}"
+        for name in ("contenders", "watched", "client")
+    ]
     for name in names:
         monkeypatch.delitem(sys.modules, name, raising=False)
-    yield SimpleNamespace(adapter=importlib.import_module(names[1]), library=library, **errors)
+    yield SimpleNamespace(adapter=importlib.import_module(names[-1]), library=library, **errors)
     for name in names:
         sys.modules.pop(name, None)
 
@@ -126,7 +138,7 @@ def made(kazoo: Any, told: list[Any] | None = None, **options: str) -> Any:
     rows = [] if told is None else told
     setup = ClientSetup(
         process=1, name="c1", servers=[("n1", "10.0.0.1")], lease_ns=2 * SECOND, options=options,
-        tell=lambda op, **rest: rows.append((op, rest["attempt"], rest["text"])),
+        tell=lambda op, **rest: rows.append((op, rest["attempt"], rest.get("text", ""))),
     )  # fmt: skip
     return kazoo.adapter.client(setup)
 
@@ -188,6 +200,33 @@ def test_an_acquire_has_failed_only_if_none_of_its_nodes_is_left(
     assert kazoo.library.calls[-2:] == ["sync", "children"], "all that was requested before"
 
 
+def test_a_node_is_looked_for_again_over_the_next_connection(
+    kazoo: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Servers without a quorum lose connections for seconds; then the answer is certain all the
+    same. As long as the session lasts: with it the node is gone."""
+    kazoo.library.raises |= {"acquire": kazoo.LockTimeout(), "sync": kazoo.ConnectionLoss()}
+    slept = list[float]()
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if len(slept) == 3:
+            del kazoo.library.raises["sync"]
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    assert acquire(made(kazoo)).outcome is Status.FAIL
+    assert kazoo.library.calls == ["acquire", *["sync"] * 4, "children"]
+
+
+def test_the_word_of_the_library_is_taken_if_that_is_asked_for(kazoo: Any) -> None:
+    """Its bug (kazoo#732) cannot be seen otherwise: the node that it left makes a try unknown."""
+    kazoo.library.raises["acquire"] = kazoo.LockTimeout()
+    kazoo.library.left = ["x__lock__0000000007"]
+    assert acquire(made(kazoo)).outcome is Status.INFO
+    assert acquire(made(kazoo, refused="trusted")).outcome is Status.FAIL
+    assert kazoo.library.calls[-1] == "acquire"
+
+
 def test_a_lock_whose_token_cannot_be_read_is_given_back_and_unknown(kazoo: Any) -> None:
     kazoo.library.raises["exists"] = kazoo.ConnectionLoss()
     assert acquire(made(kazoo)).outcome is Status.INFO
@@ -208,6 +247,31 @@ def test_a_release_says_ok_only_where_a_write_proved_the_node(
     kazoo.library.raises["release"] = kazoo.ConnectionLoss()
     assert client.release(GRANT).outcome is Status.INFO
     assert kazoo.library.calls.count("release") == 4
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_an_attempt_waits_as_soon_as_a_server_watches_its_predecessor_for_it(
+    kazoo: Any, before: bool
+) -> None:
+    kazoo.library.before = before
+    told: list[Any] = []
+    assert acquire(made(kazoo, told)).outcome is Status.OK
+    assert told == ([(Op.WAITING, 9, "")] if before else [])
+
+
+def test_the_node_of_a_session_that_is_over_proves_nothing_any_more(kazoo: Any) -> None:
+    """A new session may still write to it for some time."""
+    client = made(kazoo)
+    acquire(client)
+    kazoo.library.raises["set"] = kazoo.SessionExpiredError()
+    assert client.renew(GRANT, ttl_ns=0).outcome is Status.NOT_OWNER
+    del kazoo.library.raises["set"]
+    assert client.renew(GRANT, ttl_ns=0).outcome is Status.NOT_OWNER
+    assert client.release(GRANT).outcome is Status.NOT_OWNER
+    heard = made(kazoo)
+    acquire(heard)
+    kazoo.library.listener("LOST")
+    assert heard.renew(GRANT, ttl_ns=0).outcome is Status.NOT_OWNER
 
 
 @pytest.mark.parametrize("suspended", ["ignored", "told"])

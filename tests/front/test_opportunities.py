@@ -255,13 +255,20 @@ def test_owners_whom_no_token_orders_wait_for_less_than_a_hold(system: str) -> N
         assert simulated(*shlex.split(judged.remedy)[2:]).exit_code == 0
 
 
-def test_owners_are_silent_only_where_faults_are_asked_for() -> None:
-    calm = Plan(system="reference")
-    assert with_lazy_holders(calm) == calm
+def test_owners_are_silent_where_a_row_asks_for_it() -> None:
+    calm = with_lazy_holders(Plan(system="reference"))
+    assert calm.options == {"lazy_pct": "5", "late_pct": "50"}, "for the sake of late ones"
+    session = Plan(system="zookeeper")
+    assert with_lazy_holders(session).options == {**calm.options, "stopped": "1"}
+    for unknown in (replace(session, backend="sim"), replace(session, workload="renewal")):
+        assert with_lazy_holders(unknown) == unknown
     faulted = Plan(system="reference", nemeses=(("kill", {}),))
     assert with_lazy_holders(faulted).options == {"lazy_pct": "25", "late_pct": "40"}
     session = Plan(system="zookeeper", nemeses=(("kill", {}),))
-    assert with_lazy_holders(session).options == {"lazy_pct": "25"}
+    late = {"lazy_pct": "25", "late_pct": "40", "stopped": "1"}
+    assert with_lazy_holders(session).options == late
+    connection = Plan(system="postgres-row", nemeses=(("kill", {}),))
+    assert with_lazy_holders(connection).options == {"lazy_pct": "25"}
     for kind in ("power", "partition", "clock"):
         assert with_lazy_holders(Plan(system="reference", nemeses=((kind, {}),))).options
     for kind in ("delay", "pause"):

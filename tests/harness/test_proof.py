@@ -90,6 +90,18 @@ def test_the_steps_of_a_cause_are_in_order_of_time_and_have_both_halves() -> Non
     assert "returned ok" not in one.sentence
 
 
+def test_a_renewal_that_is_half_of_the_proof_says_how_long_its_lease_is() -> None:
+    for kind, res, said in (
+        ("broken-lease", 1_978_000_000, "returned ok: a lease of 1.98 s from then"),
+        # What a session has left, and a hold that a response proves.
+        ("broken-lease", 600 * 10**9, "returned ok"),
+        ("double-grant", 1_978_000_000, "returned ok"),
+    ):
+        grant = finding(kind, 3000, OLD, replace(RENEWAL, res=res), NEW)
+        (one,) = causes((), mutual_exclusion=[grant])
+        assert one.steps[0].text.endswith(said)
+
+
 def test_a_half_that_follows_the_finding_comes_last() -> None:
     grant = finding("double-grant", 3000, OLD, NEW, GAVE_BACK)
     (one,) = causes((CLOCK,), mutual_exclusion=[grant])

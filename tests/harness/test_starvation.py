@@ -121,6 +121,14 @@ def stopped_for_a_while(pid: int, log: Path) -> list[Starved]:
     return [one for one in found if one.kind == DELAY]
 
 
+def test_what_a_process_did_to_itself_is_no_lack_of_processor_time() -> None:
+    stopped = [(10 * SECOND, 12 * SECOND)]
+    assert starvation.meant(stopped, 10 * SECOND + 50, 12 * SECOND + 50)
+    assert not starvation.meant(stopped, 10 * SECOND, 13 * SECOND), "it was late for a second more"
+    assert not starvation.meant(stopped, 12 * SECOND, 13 * SECOND)
+    assert not starvation.meant([], 10 * SECOND, 12 * SECOND)
+
+
 def test_what_was_noted_is_part_of_the_recording_and_a_run_without_it_is_read(
     tmp_path: Path,
 ) -> None:

@@ -114,6 +114,7 @@ def test_a_failure_is_listed_once_with_its_runs_and_what_else_its_cause_violates
     assert (list(one.also), list(one.faults), one.sentence) == (
         ["no-stale-write"], ["pause", "kill"], "a",
     )  # fmt: skip
+    assert one.extent == "2 of 3 runs under pause, kill."
     stale = replace(runs[0].properties["no-stale-write"], cause="c")
     apart = replace(runs[0], properties={**runs[0].properties, "no-stale-write": stale})
     assert [one.word for one in worst_first.failures([apart])] == ["VIOLATED", "LIMIT"]

@@ -6,13 +6,18 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
+
 from holdfast.harness.campaigns.results import Outcome, Result
+from holdfast.harness.core.verdict import CALM, Verdict
 from holdfast.reports.many import heat_map, worst_first
 from holdfast.reports.many.heat_map import FaultMap, MapCell
 from holdfast.reports.many.matrix import matrix
 from holdfast.reports.many.matrix_pages import markdown
 from tests.reports.specimens import HOSTILE
 from tests.reports.test_matrix import WORDS, run
+
+HOLDS, VIOLATED = Verdict.HOLDS, Verdict.VIOLATED
 
 
 def several(fault: str, system: str = "redis", **verdicts: str) -> Result:
@@ -52,6 +57,46 @@ def test_a_cell_is_as_bad_as_its_worst_property() -> None:
     assert cell(several("pause", token_order="x", ownership="x")).says == "token order and 1 more"
     enough = cell(*[several("pause", token_order="+")] * 299)
     assert (enough.word, enough.note) == ("HOLDS", "rate below 1%")
+
+
+def test_two_holders_come_before_what_more_runs_show() -> None:
+    often = [several("pause", token_order="x") for _ in range(3)]
+    late = several("pause", no_stale_write="x")
+    holders = several("pause", mutual_exclusion="x")
+    listed = worst_first.failures([*often, late, holders])
+    assert [one.prop for one in listed] == ["mutual-exclusion", "no-stale-write", "token-order"]
+
+
+@pytest.mark.parametrize(
+    ("under", "extent"),
+    [
+        ([{CALM: VIOLATED}] * 2, "2 of 2 runs, before their first fault."),
+        ([{CALM: VIOLATED, "pause": VIOLATED}] * 2, "2 of 2 runs under pause."),
+        (
+            [{CALM: VIOLATED, "pause": HOLDS}, {"pause": VIOLATED}],
+            "2 of 2 runs under pause, 1 of them before the first fault.",
+        ),
+    ],
+)
+def test_what_was_violated_before_the_first_fault_is_not_said_to_be_seen_under_it(
+    under: list[dict[str, Verdict]], extent: str
+) -> None:
+    runs = [replace(several("pause", token_order="x"), nemesis="pause") for _ in under]
+    rows = [run.properties["token-order"] for run in runs]
+    shown = [
+        replace(run, properties={"token-order": replace(row, under=verdicts)})
+        for run, row, verdicts in zip(runs, rows, under, strict=True)
+    ]
+    (one,) = worst_first.failures(shown)
+    assert one.extent == extent
+
+
+def test_a_map_says_that_no_cell_had_the_runs_of_holds() -> None:
+    few = matrix([several("pause", mutual_exclusion="+")] * 3, {"sim"})
+    assert "HOLDS takes 299 runs" in heat_map.counted(few) and "3 at most" in heat_map.counted(few)
+    enough = matrix([several("pause", mutual_exclusion="+")] * 299, {"sim"})
+    assert heat_map.counted(enough) == heat_map.COUNTED
+    assert heat_map.counted(matrix([], {"sim"})) == heat_map.COUNTED
 
 
 def test_a_cell_counts_runs_of_its_lock_and_its_fault_not_those_that_judged_a_property() -> None:

@@ -3,7 +3,9 @@
 It renews once, right after the grant. With `--set one_lease=1` it does not, so that it shows what
 is wrong with a first lease. With `--set lazy_pct=25` a quarter of the owners are silent after their
 writes, for most of their lease, and then write once more. With `--set late_pct=50` half of these
-wake up when their lease is over, write, and then renew: a process that was busy.
+wake up when their lease is over, write, and then renew: a process that was busy. With
+`--set stopped=1` the process of such an owner does not run until then, as in a long collection of
+garbage: nothing keeps its session alive.
 
 Asks: exclusion, stale and expired writes, token order, ownership, loss notification, liveness
 Catches: double grants, broken leases, stale writes by a holder that was paused past its lease
@@ -41,7 +43,8 @@ async def client(ctx: Context) -> None:
             await ctx.write(grant)
         if lazy:
             late = shape.late(ctx.rng)
-            await ctx.sleep(shape.silence_ns(ctx.rng, ctx.lease_ns, late=late))
+            pause = ctx.stand_still if late and shape.stopped else ctx.sleep
+            await pause(shape.silence_ns(ctx.rng, ctx.lease_ns, late=late))
             await ctx.write(grant)
             if late:
                 await ctx.renew(grant)

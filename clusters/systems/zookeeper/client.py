@@ -1,7 +1,8 @@
 """kazoo's Lock, unmodified: an ephemeral sequential node per attempt, in one session per client.
 
 The library keeps the session alive in its own thread and does not notify of a lock that was lost
-with it; the adapter listens to the state of the session and notifies. A renewal writes to the
+with it; the adapter listens to the state of the session and notifies. That an attempt waits shows
+in the library's own request for a watch of its predecessor (`watched`). A renewal writes to the
 attempt's node, which the leader accepts as long as the node exists: unlike an acknowledged
 heartbeat, that proves that the lock has been owned since the grant.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from functools import partial
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import (
@@ -27,6 +29,7 @@ from kazoo.recipe.lock import Lock
 
 from holdfast.clusters.systems.zookeeper import PORT, session_ns
 from holdfast.clusters.systems.zookeeper.contenders import left_behind
+from holdfast.clusters.systems.zookeeper.watched import Watched
 from holdfast.harness.core.clock import SECOND, now_ns
 from holdfast.harness.core.operations import NO_TOKEN, Answer, Grant, Mode, Op, Status
 from holdfast.harness.core.ports import CLIENT, ClientSetup
@@ -57,11 +60,13 @@ class KazooLock:
     def __init__(self, setup: ClientSetup) -> None:
         self._setup = setup
         self._told_when_suspended = setup.options.get("suspended") == "told"
+        self._refusals_checked = setup.options.get("refused") != "trusted"
         self._sequence = setup.options.get("token") == "sequence"
         self._session_ns = session_ns(setup.lease_ns, int(setup.options.get("tick", "500")))
         self._call_s = max(1.0, setup.lease_ns / 3e9)
         self._locks: dict[int, Lock] = {}
         self._held: dict[int, Grant] = {}
+        self._over: set[int] = set()
         self._zk = KazooClient(
             hosts=",".join(f"{address}:{PORT}" for _, address in setup.servers),
             timeout=setup.lease_ns / SECOND,
@@ -77,7 +82,8 @@ class KazooLock:
         """As `BlockingLockClient`; a shared mode is rejected. The lease is that of the session."""
         if mode is not Mode.EXCLUSIVE:
             return Answer(outcome=Status.FAIL, error="this lock is never shared")
-        asked = self._zk.Lock(f"/holdfast/{lock}", identifier=str(attempt))
+        waits = partial(self._setup.tell, Op.WAITING, attempt=attempt, lock=lock, res=-1)
+        asked = Lock(Watched(self._zk, waits), f"/holdfast/{lock}", identifier=str(attempt))
         timeout_s = wait_ns / SECOND if wait_ns > 0 else None
         try:
             if not asked.acquire(blocking=wait_ns != 0, timeout=timeout_s):
@@ -99,16 +105,27 @@ class KazooLock:
         return Answer(outcome=Status.OK, token=token, ttl_ns=self._session_ns)
 
     def _not_granted(self, lock: Lock, error: str) -> Answer:
-        """Rejected, unless the node of the attempt is, or may be, still in the queue."""
+        """Rejected, unless the node of the attempt is, or may be, still in the queue.
+
+        A node that stays is gone with the session: as long as that lasts, it is looked for.
+        """
+        if not self._refusals_checked:
+            return Answer(outcome=Status.FAIL, error=error)
         try:
-            if not left_behind(self._zk, lock, self._call_s):
+            if not left_behind(self._zk, lock, self._session_ns / SECOND):
                 return Answer(outcome=Status.FAIL, error=error)
         except (KazooException, KazooTimeoutError) as unknown:
             return Answer(outcome=Status.INFO, error=f"{error} {type(unknown).__name__}".strip())
         return Answer(outcome=Status.INFO, error=f"{error} its node was not deleted".strip())
 
     def renew(self, grant: Grant, *, ttl_ns: int) -> Answer:
-        """Writes to the attempt's node, and again after a lost connection."""
+        """Writes to the attempt's node, and again after a lost connection.
+
+        The node of a session that is over may exist for some more time: a write by the next session
+        shows nothing about who owns the lock.
+        """
+        if grant.attempt in self._over:
+            return Answer(outcome=Status.NOT_OWNER, error="its session is over")
         until_ns = now_ns() + int(self._call_s * SECOND)
         while True:
             try:
@@ -119,6 +136,8 @@ class KazooLock:
                     return _answer(error)
                 time.sleep(PAUSE_S)
             except (KazooException, KazooTimeoutError) as error:
+                if isinstance(error, SessionExpiredError):
+                    self._over.add(grant.attempt)
                 return _answer(error)
 
     def release(self, grant: Grant) -> Answer:
@@ -161,6 +180,7 @@ class KazooLock:
     def _on_state(self, state: str) -> None:
         """Called in a thread of the library, like a careful user's listener."""
         if state == KazooState.LOST:
+            self._over.update(self._locks)
             self._setup.tell(Op.CLOSED, attempt=0, lock="", text="session")
             self._tell_lost("session")
         elif state == KazooState.SUSPENDED and self._told_when_suspended:

@@ -46,11 +46,13 @@ OPTIONS = {
     "lock": ("kazoo",),
     "token": ("czxid", "sequence"),
     "suspended": ("ignored", "told"),
+    "refused": ("checked", "trusted"),
     "tick": ("500", "2000"),
     "sync": ("yes", "no"),
 }
-"""The library; the source of the token; whether a lost connection already counts as a loss; the
-server's tick in ms (minimum session: 2 ticks); whether every write is synced."""
+"""The library; the source of the token; whether a lost connection already counts as a loss;
+whether the node of a request that was not granted, as the library says, is looked for in the queue;
+the server's tick in ms (minimum session: 2 ticks); whether every write is synced."""
 JARS = ("/usr/share/java/zookeeper.jar", "/usr/share/java/slf4j-simple.jar")
 MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 JVM = ("-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from holdfast.harness.verification.owner_opportunities import OwnerPattern, Owners, queue
 from holdfast.harness.verification.rule import ASK, OK, Rule
 
-_OVERTAKEN = ("waiting.attempt == a.attempt", "in_token_order(a)")
+_OVERTAKEN = ("in_its_place(a, waiting)", "in_token_order(a)")
 _QUEUE = {"allowed": "allowed('overtaken')", "ahead": "ahead(a, waiting)"}
 RULES: dict[str, Rule] = {
     "beyond-queue/counted": Rule(

@@ -140,7 +140,7 @@ _HELD: dict[str, Any] = {
         "a": (ASK, OK),
         "waiting": ("waiting", OK),
     },
-    "where": (*_MINE, "waiting.attempt == a.attempt", "conflict(a, holder)", *knows("holder")),
+    "where": (*_MINE, "in_its_place(a, waiting)", "conflict(a, holder)", *knows("holder")),
     "values": {"held": "held_until(holder)"},
     "facts": (
         "query.res < 0",

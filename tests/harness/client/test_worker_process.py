@@ -11,10 +11,13 @@ import signal
 import socket
 import stat
 import sys
+import threading
+import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +26,7 @@ import pytest
 from holdfast.harness.client import worker
 from holdfast.harness.client.context import Context
 from holdfast.harness.client.resource_replies import Reply
-from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.harness.core.clock import MILLISECOND, SECOND, now_ns
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.ports import ClientSetup
 from holdfast.harness.core.seeds import stream
@@ -92,6 +95,7 @@ class World:
 WORLDS: list[World] = []
 """The one of the present test."""
 WATCHED: list[tuple[Path, str]] = []
+STOPPED: starvation.Stopped = []
 
 
 class Known(Lock):
@@ -127,7 +131,13 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     """A world in which what a worker changes in its process is undone."""
     monkeypatch.setattr(socket, "socket", socket.socket)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setattr(starvation, "begin", lambda run_dir, node: WATCHED.append((run_dir, node)))
+
+    def begin(run_dir: Path, node: str) -> starvation.Stopped:
+        WATCHED.append((run_dir, node))
+        return STOPPED
+
+    STOPPED.clear()
+    monkeypatch.setattr(starvation, "begin", begin)
     monkeypatch.setattr(worker, "AGAIN_S", 0)
     kept: list[KernelStamps] = []
 
@@ -317,6 +327,38 @@ def test_an_owner_dies_with_all_that_it_recorded(world: World) -> None:
     assert [(row["f"], row["status"]) for row in rows] == [
         (Op.TRY, Status.OK), (Op.CLOSED, Status.OK),
     ]  # fmt: skip
+
+
+def test_while_a_client_stands_still_no_thread_of_its_process_runs(world: World) -> None:
+    ran: list[int] = []
+    gaps: list[tuple[int, int]] = []
+
+    def runs() -> None:
+        while len(gaps) < 2:
+            ran.append(now_ns())
+            time.sleep(0.001)
+
+    async def act(ctx: Context) -> None:
+        thread = threading.Thread(target=runs)
+        thread.start()
+        for stands in (ctx.sleep, ctx.stand_still):
+            begun_ns = now_ns()
+            await stands(200 * MILLISECOND)
+            gaps.append((begun_ns, now_ns()))
+        thread.join()
+
+    world.act = act
+    assert world.main(1) == 0
+    slept, stood = (
+        max(
+            to - since
+            for since, to in pairwise([begun, *(t for t in ran if begun < t < over), over])
+        )
+        for begun, over in gaps
+    )
+    assert slept < 150 * MILLISECOND < 190 * MILLISECOND < stood
+    (span,) = STOPPED
+    assert span[1] - span[0] >= 199 * MILLISECOND
 
 
 @pytest.mark.parametrize(("given", "listens"), [("c2.order", True), ("", False)])
