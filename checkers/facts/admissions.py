@@ -13,7 +13,7 @@ from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import Attempt, conflict
 from holdfast.checkers.holds.history_index import Bools, Ints, Places, RowIndices, column
 from holdfast.checkers.holds.token_order import ordered
-from holdfast.harness.core.case import Case
+from holdfast.harness.core.case import Case, memoised
 from holdfast.harness.core.operations import NO_TOKEN, Op, Status
 
 
@@ -89,24 +89,22 @@ class Accepted:
     overtaken: Bools
 
 
+@memoised
 def accepted(case: Case) -> Accepted:
     """All accepted requests as columns; memoised. O(n log n)."""
-    if "accepted" not in case.memo:
-        rows = resource_log.log(case).rows
-        entry = table(case).of_rows(rows)
-        places = np.flatnonzero((column(case, "status")[rows] == Status.OK) & (entry >= 0))
-        rows, entry = rows[places], entry[places]
-        key = column(case, "key")[rows]
-        case.memo["accepted"] = Accepted(
-            places=places,
-            entry=entry,
-            key=key,
-            write=column(case, "f")[rows] == Op.SERVED_WRITE,
-            from_ns=column(case, "t_inv")[rows],
-            overtaken=_overtaken(case, entry, key),
-        )
-    found: Accepted = case.memo["accepted"]
-    return found
+    rows = resource_log.log(case).rows
+    entry = table(case).of_rows(rows)
+    places = np.flatnonzero((column(case, "status")[rows] == Status.OK) & (entry >= 0))
+    rows, entry = rows[places], entry[places]
+    key = column(case, "key")[rows]
+    return Accepted(
+        places=places,
+        entry=entry,
+        key=key,
+        write=column(case, "f")[rows] == Op.SERVED_WRITE,
+        from_ns=column(case, "t_inv")[rows],
+        overtaken=_overtaken(case, entry, key),
+    )
 
 
 def rejected(case: Case) -> RowIndices:
@@ -115,14 +113,12 @@ def rejected(case: Case) -> RowIndices:
     return np.compress(column(case, "status")[log] == Status.FAIL, log)
 
 
+@memoised
 def stale_refused(case: Case) -> RowIndices:
     """Rows of outdated requests that the resource rejected although it had admitted an attempt that
     is newer than theirs: a resource without checks would have accepted them. Memoised."""
-    if "stale refused" not in case.memo:
-        rows = resource_log.outdated(case)
-        case.memo["stale refused"] = rows[_behind(case, rows)] if len(rows) else rows
-    found: RowIndices = case.memo["stale refused"]
-    return found
+    rows = resource_log.outdated(case)
+    return rows[_behind(case, rows)] if len(rows) else rows
 
 
 def _behind(case: Case, rows: RowIndices) -> Bools:

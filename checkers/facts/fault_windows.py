@@ -10,7 +10,7 @@ import numpy.typing as npt
 from holdfast.checkers.facts.verdicts_by_fault import Met
 from holdfast.checkers.holds.attempt_table import Table, table
 from holdfast.checkers.holds.leases import INF, longest
-from holdfast.harness.core.case import Case, Window
+from holdfast.harness.core.case import Case, Window, memoised
 from holdfast.harness.core.operations import Op
 
 Times = npt.NDArray[np.int64]
@@ -23,6 +23,7 @@ ONE_SERVER = frozenset({"leader", "follower", "one"})
 """Targets that do not affect a majority if there are at least three servers."""
 
 
+@memoised
 def coverage(case: Case) -> dict[str, Met]:
     """Coverage of each kind of fault that was requested, and a reason for each requirement not met.
 
@@ -31,11 +32,8 @@ def coverage(case: Case) -> dict[str, Met]:
     aimed at the holder counts only if the certain hold of a client on that node covers its
     beginning.
     """
-    if "kinds" not in case.memo:
-        work = _work(case)
-        case.memo["kinds"] = {kind: _kind(case, kind, work) for kind in case.kinds}
-    found: dict[str, Met] = case.memo["kinds"]
-    return found
+    work = _work(case)
+    return {kind: _kind(case, kind, work) for kind in case.kinds}
 
 
 def _kind(case: Case, kind: str, work: _Work) -> Met:
@@ -94,11 +92,9 @@ class _Work:
         return bool(((self.hold_from <= t_ns) & (self.hold_to >= t_ns)).any())
 
 
+@memoised
 def _work(case: Case) -> _Work:
-    if "coverage" not in case.memo:
-        case.memo["coverage"] = _Work(table(case))
-    work: _Work = case.memo["coverage"]
-    return work
+    return _Work(table(case))
 
 
 def _windows(n: int) -> str:

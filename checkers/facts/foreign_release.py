@@ -8,14 +8,14 @@ So the overlap is the effect, and the release is the cause.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 
 from holdfast.checkers.facts.wording import name, seconds, span
 from holdfast.checkers.holds.derive import Attempt, by_id, conflict
 from holdfast.checkers.holds.held_at_once import Overlap
 from holdfast.checkers.holds.history_index import column, rows_of
 from holdfast.checkers.holds.overlaps import slack
-from holdfast.harness.core.case import Case
+from holdfast.harness.core.case import Case, memoised
 from holdfast.harness.core.operations import Op, Status
 
 FOREIGN, LATE = "foreign-release", "late-release"
@@ -52,7 +52,7 @@ def _freeing(case: Case, older: Attempt, newer: Attempt, let_in: Collection[int]
     It was sent after the older grant was known and before the newer one was, when its own lease may
     have been over, or it or the older attempt had been granted by such a release.
     """
-    rows = _ok_releases(case).get(older.key, ())
+    rows = _ok_releases(case).get(older.key, [])
     sent, known = column(case, "t_inv"), by_id(case)
     at = bisect_left(rows, newer.known_ns, key=sent.__getitem__)
     for row in reversed(rows[max(0, at - MOST_LOOKED_AT) : at]):
@@ -77,18 +77,16 @@ def _may_be_over(case: Case, a: Attempt, other: Attempt) -> bool:
     return 0 <= a.bound_ns <= late and not renewed
 
 
-def _ok_releases(case: Case) -> dict[int, Sequence[int]]:
+@memoised
+def _ok_releases(case: Case) -> dict[int, list[int]]:
     """Per lock the releases that returned ok, in the order in which they were sent."""
-    if "ok_releases" not in case.memo:
-        rows = rows_of(case, Op.RELEASE)
-        rows = rows[column(case, "status")[rows] == Status.OK]
-        rows = rows[column(case, "t_inv")[rows].argsort(kind="stable")]
-        found: dict[int, list[int]] = {}
-        for row, key in zip(rows.tolist(), column(case, "key")[rows].tolist(), strict=True):
-            found.setdefault(key, []).append(row)
-        case.memo["ok_releases"] = found
-    known: dict[int, Sequence[int]] = case.memo["ok_releases"]
-    return known
+    rows = rows_of(case, Op.RELEASE)
+    rows = rows[column(case, "status")[rows] == Status.OK]
+    rows = rows[column(case, "t_inv")[rows].argsort(kind="stable")]
+    by_lock: dict[int, list[int]] = {}
+    for row, key in zip(rows.tolist(), column(case, "key")[rows].tolist(), strict=True):
+        by_lock.setdefault(key, []).append(row)
+    return by_lock
 
 
 def _freed(case: Case, older: Attempt, release: int) -> Cause:

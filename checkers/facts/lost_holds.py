@@ -13,7 +13,7 @@ from holdfast.checkers.holds.history_index import Ints, column
 from holdfast.checkers.holds.leases import longest
 from holdfast.checkers.holds.overlaps import Reach, proof_reach, reach, slack
 from holdfast.checkers.holds.succession import succession_of
-from holdfast.harness.core.case import Case
+from holdfast.harness.core.case import Case, memoised
 from holdfast.harness.core.operations import Op
 from holdfast.harness.history.distinct_values import distinct, placed
 
@@ -28,12 +28,10 @@ class Loss:
     claimed_ns: int
 
 
+@memoised
 def losses(case: Case) -> tuple[Loss, ...]:
     """All holds that were certainly lost while their clients still acted as owners; memoised."""
-    if "losses" not in case.memo:
-        case.memo["losses"] = _losses(case)
-    found: tuple[Loss, ...] = case.memo["losses"]
-    return found
+    return _losses(case)
 
 
 def _losses(case: Case) -> tuple[Loss, ...]:

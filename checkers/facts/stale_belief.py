@@ -14,7 +14,7 @@ from holdfast.checkers.facts.wording import drawn, lock_name, name, seconds, spa
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import Attempt, conflict
 from holdfast.checkers.holds.overlaps import Leaders, granted, knots, meetings, reach, slack
-from holdfast.harness.core.case import Case
+from holdfast.harness.core.case import Case, memoised
 from holdfast.harness.core.operations import NO_TOKEN
 from holdfast.harness.core.verdict import Finding
 
@@ -49,19 +49,17 @@ class Belief:
         )
 
 
+@memoised
 def stale_beliefs(case: Case) -> tuple[Belief, ...]:
     """All stale beliefs, at most one per newer grant, the longest first; memoised.
 
     None if only a release frees the lock: two claims at once are then two holders.
     """
-    if "stale_beliefs" not in case.memo:
-        found: list[Belief] = []
-        if case.promises.bound != "none":
-            found = [b for beliefs in _per_lock(case) for b in beliefs.values()]
-        found.sort(key=lambda belief: (-belief.ns, belief.from_ns))
-        case.memo["stale_beliefs"] = tuple(found)
-    beliefs: tuple[Belief, ...] = case.memo["stale_beliefs"]
-    return beliefs
+    found: list[Belief] = []
+    if case.promises.bound != "none":
+        found = [b for beliefs in _per_lock(case) for b in beliefs.values()]
+    found.sort(key=lambda belief: (-belief.ns, belief.from_ns))
+    return tuple(found)
 
 
 def _met(knot: Sequence[Attempt], slack_ns: int) -> Iterator[tuple[Attempt, Attempt]]:

@@ -20,7 +20,7 @@ from holdfast.checkers.holds.derive import DEATHS, ENDS, INF, Attempt, Span
 from holdfast.checkers.holds.history_index import Bools, EntryIndices, Ints, column
 from holdfast.checkers.holds.leases import EXPIRY_SLACK_NS
 from holdfast.checkers.holds.starvation import starved_ns
-from holdfast.harness.core.case import Case
+from holdfast.harness.core.case import Case, memoised
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import Status
 
@@ -108,15 +108,13 @@ def answered_span(case: Case, a: Attempt) -> Span | None:
     return None
 
 
+@memoised
 def longest_ns(case: Case) -> int:
     """The longest lease, or session, of the run, as the slowest declared clock may count it."""
-    if "longest" not in case.memo:
-        promises = case.promises
-        ttl_ns = int(max(table(case).ttl.max(initial=0), promises.lasting_ns(case.lease_ns)))
-        drift_ns = ttl_ns * promises.drift_ppm // 1_000_000
-        case.memo["longest"] = ttl_ns + drift_ns + promises.slip_ns
-    found: int = case.memo["longest"]
-    return found
+    promises = case.promises
+    ttl_ns = int(max(table(case).ttl.max(initial=0), promises.lasting_ns(case.lease_ns)))
+    drift_ns = ttl_ns * promises.drift_ppm // 1_000_000
+    return ttl_ns + drift_ns + promises.slip_ns
 
 
 def _of_lock(

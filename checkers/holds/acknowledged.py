@@ -13,27 +13,21 @@ import numpy as np
 
 from holdfast.checkers.holds.history_index import Ints, RowIndices, column, rows_of
 from holdfast.checkers.holds.leases import INF
-from holdfast.harness.core.case import Case
+from holdfast.harness.core.case import Case, memoised
 from holdfast.harness.core.operations import Op
 
 
+@memoised
 def acknowledged(case: Case) -> RowIndices:
     """Rows WAITING that count, in order. Memoised."""
-    if "acknowledged" not in case.memo:
-        rows, lost = rows_of(case, Op.WAITING), places_lost(case)
-        if lost:
-            rows = rows[~np.isin(rows, sorted(lost))]
-        case.memo["acknowledged"] = rows
-    kept: RowIndices = case.memo["acknowledged"]
-    return kept
+    rows, lost = rows_of(case, Op.WAITING), places_lost(case)
+    return rows[~np.isin(rows, sorted(lost))] if lost else rows
 
 
+@memoised
 def places_lost(case: Case) -> frozenset[int]:
     """Rows WAITING that do not count: nearly always none. Memoised."""
-    if "places lost" not in case.memo:
-        case.memo["places lost"] = frozenset(_lost(case))
-    lost: frozenset[int] = case.memo["places lost"]
-    return lost
+    return frozenset(_lost(case))
 
 
 def _lost(case: Case) -> set[int]:

@@ -25,7 +25,7 @@ from holdfast.checkers.holds.history_index import (
 from holdfast.checkers.holds.log import Log
 from holdfast.checkers.holds.owners import owners
 from holdfast.checkers.holds.vectorized import derive
-from holdfast.harness.core.case import Case
+from holdfast.harness.core.case import Case, memoised
 from holdfast.harness.core.operations import NO_TOKEN, Op, Status
 from holdfast.harness.history.distinct_values import LOW_32, distinct
 
@@ -221,15 +221,13 @@ class Table:
         return np.where(known[np.maximum(place, 0)] == ids, order[np.maximum(place, 0)], -1)
 
 
+@memoised
 def table(case: Case) -> Table:
     """The attempts of a run as columns; memoised. O(n log n)."""
-    if "table" not in case.memo:
-        built = Table(case)
-        if len(case.history.rows) <= FEW or "attempts" in case.memo:
-            built.fill(range(len(built)), attempts(case))
-        else:
-            knotty = np.flatnonzero(~derive(built))
-            built.fill(knotty.tolist(), built.pick(knotty))
-        case.memo["table"] = built
-    known: Table = case.memo["table"]
-    return known
+    built = Table(case)
+    if len(case.history.rows) <= FEW or "attempts" in case.memo:
+        built.fill(range(len(built)), attempts(case))
+    else:
+        knotty = np.flatnonzero(~derive(built))
+        built.fill(knotty.tolist(), built.pick(knotty))
+    return built

@@ -21,7 +21,7 @@ from holdfast.checkers.holds.leases import Renewal, contract_end, longest, possi
 from holdfast.checkers.holds.log import Log
 from holdfast.checkers.holds.owners import owner_of
 from holdfast.checkers.holds.statements import believed
-from holdfast.harness.core.case import Case
+from holdfast.harness.core.case import Case, memoised
 from holdfast.harness.core.operations import NO_TOKEN, Mode, Op, Status
 
 Span = tuple[int, int]
@@ -102,23 +102,19 @@ def attempts(case: Case) -> tuple[Attempt, ...]:
     return every
 
 
+@memoised
 def by_lock(case: Case) -> dict[int, tuple[Attempt, ...]]:
     """Attempts per lock (index into history.strings), each in order of call."""
-    if "by_lock" not in case.memo:
-        groups: defaultdict[int, list[Attempt]] = defaultdict(list)
-        for attempt in attempts(case):
-            groups[attempt.key].append(attempt)
-        case.memo["by_lock"] = {key: tuple(group) for key, group in groups.items()}
-    attempts_of: dict[int, tuple[Attempt, ...]] = case.memo["by_lock"]
-    return attempts_of
+    groups: defaultdict[int, list[Attempt]] = defaultdict(list)
+    for attempt in attempts(case):
+        groups[attempt.key].append(attempt)
+    return {key: tuple(group) for key, group in groups.items()}
 
 
+@memoised
 def by_id(case: Case) -> dict[int, Attempt]:
     """Attempts by their identity."""
-    if "by_id" not in case.memo:
-        case.memo["by_id"] = {attempt.id: attempt for attempt in attempts(case)}
-    attempt_of: dict[int, Attempt] = case.memo["by_id"]
-    return attempt_of
+    return {attempt.id: attempt for attempt in attempts(case)}
 
 
 def conflict(a: Attempt, b: Attempt) -> bool:

@@ -24,7 +24,7 @@ from holdfast.checkers.holds.overlaps import (
     slack,
 )
 from holdfast.checkers.holds.token_order import ordered as tokens_in_order
-from holdfast.harness.core.case import Case
+from holdfast.harness.core.case import Case, memoised
 from holdfast.harness.core.operations import NO_TOKEN
 
 
@@ -40,18 +40,14 @@ class Overlap:
     proved: bool
 
 
+@memoised
 def overlaps(case: Case) -> Mapping[int, Sequence[Overlap]]:
     """Per lock the overlaps, at most one per newer grant: preferably proved, then the longest."""
-    if "overlaps" not in case.memo:
-        far = reaches(case)
-        case.memo["overlaps"] = {
-            key: _best(
-                (o for knot in knots(case, ordered, far) for o in _in_time(case, knot)), case
-            )
-            for key, ordered in granted(case).items()
-        }
-    overlapping: dict[int, list[Overlap]] = case.memo["overlaps"]
-    return overlapping
+    far = reaches(case)
+    return {
+        key: _best((o for knot in knots(case, ordered, far) for o in _in_time(case, knot)), case)
+        for key, ordered in granted(case).items()
+    }
 
 
 def disjoint(case: Case, key: int) -> bool:

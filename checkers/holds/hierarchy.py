@@ -12,17 +12,15 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from holdfast.checkers.holds.history_index import column, rows_of
-from holdfast.harness.core.case import Case
+from holdfast.harness.core.case import Case, memoised
 from holdfast.harness.core.operations import Op
 
 
+@memoised
 def paths(case: Case) -> Mapping[int, str]:
     """Index into history.strings -> path, of all names that are paths; memoised."""
-    if "paths" not in case.memo:
-        strings = case.history.strings if case.promises.subtrees else ()
-        case.memo["paths"] = {n: name for n, name in enumerate(strings) if name.startswith("/")}
-    path_of: dict[int, str] = case.memo["paths"]
-    return path_of
+    strings = case.history.strings if case.promises.subtrees else ()
+    return {n: name for n, name in enumerate(strings) if name.startswith("/")}
 
 
 def on_line(path: str, other: str) -> bool:

@@ -18,7 +18,7 @@ from holdfast.checkers.holds.history_index import UNKNOWN, Ints, column, rows_of
 from holdfast.checkers.holds.leases import longest
 from holdfast.checkers.holds.starvation import overdue_ns
 from holdfast.checkers.holds.statements import ENDING
-from holdfast.harness.core.case import Case
+from holdfast.harness.core.case import Case, memoised
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import NO_TOKEN, Mode, Op, Status
 
@@ -53,27 +53,25 @@ def certain_end(case: Case, a: Attempt) -> HoldEnd | None:
     return known[a.id]
 
 
+@memoised
 def may_have_ended(case: Case) -> Ints:
     """Of each entry of the table a lower bound of `certain_end`; INF: it has no certain end."""
-    if "may_have_ended" not in case.memo:
-        attempts = table(case)
-        soonest = np.where(attempts.over < 0, attempts.end, np.minimum(attempts.end, attempts.over))
-        releases = rows_of(case, Op.RELEASE)
-        entry = attempts.of_rows(releases)
-        np.minimum.at(soonest, entry[entry >= 0], column(case, "t_ret")[releases[entry >= 0]])
-        for entries in attempts.by_lock().values():
-            # The earliest grant among those called after an attempt's return: it had no hold by
-            # then. Calls 1 3 8, grants returned at 5 - 12: first 5 12 12 -; after 5 comes place 2,
-            # so 12.
-            back = np.where(attempts.ok[entries], attempts.ret[entries], INF)
-            first = np.append(np.minimum.accumulate(back[::-1])[::-1], INF)
-            later = np.searchsorted(attempts.inv[entries], attempts.ret[entries] + case.error_ns)
-            soonest[entries] = np.minimum(soonest[entries], first[later])
-        refused = ~attempts.ok & ~attempts.unknown
-        soonest[refused] = -1
-        case.memo["may_have_ended"] = soonest
-    known: Ints = case.memo["may_have_ended"]
-    return known
+    attempts = table(case)
+    soonest = np.where(attempts.over < 0, attempts.end, np.minimum(attempts.end, attempts.over))
+    releases = rows_of(case, Op.RELEASE)
+    entry = attempts.of_rows(releases)
+    np.minimum.at(soonest, entry[entry >= 0], column(case, "t_ret")[releases[entry >= 0]])
+    for entries in attempts.by_lock().values():
+        # The earliest grant among those called after an attempt's return: it had no hold by
+        # then. Calls 1 3 8, grants returned at 5 - 12: first 5 12 12 -; after 5 comes place 2,
+        # so 12.
+        back = np.where(attempts.ok[entries], attempts.ret[entries], INF)
+        first = np.append(np.minimum.accumulate(back[::-1])[::-1], INF)
+        later = np.searchsorted(attempts.inv[entries], attempts.ret[entries] + case.error_ns)
+        soonest[entries] = np.minimum(soonest[entries], first[later])
+    refused = ~attempts.ok & ~attempts.unknown
+    soonest[refused] = -1
+    return soonest
 
 
 def _ends(case: Case, a: Attempt) -> Iterator[HoldEnd]:
@@ -114,18 +112,16 @@ def _may_be_revived(case: Case, a: Attempt) -> bool:
     )
 
 
+@memoised
 def _unlocked(case: Case) -> dict[int, list[int]]:
     """Per lock the force-unlocks that returned ok, the earliest first; memoised."""
-    if "unlocked" not in case.memo:
-        unlocks: dict[int, list[int]] = {}
-        done = rows_of(case, Op.FORCE_UNLOCK)
-        done = done[column(case, "status")[done] == Status.OK]
-        done = done[np.argsort(column(case, "t_ret")[done], kind="stable")]
-        for row in done.tolist():
-            unlocks.setdefault(int(column(case, "key")[row]), []).append(row)
-        case.memo["unlocked"] = unlocks
-    known: dict[int, list[int]] = case.memo["unlocked"]
-    return known
+    unlocks: dict[int, list[int]] = {}
+    done = rows_of(case, Op.FORCE_UNLOCK)
+    done = done[column(case, "status")[done] == Status.OK]
+    done = done[np.argsort(column(case, "t_ret")[done], kind="stable")]
+    for row in done.tolist():
+        unlocks.setdefault(int(column(case, "key")[row]), []).append(row)
+    return unlocks
 
 
 def _surely_ended(case: Case, a: Attempt, row: int) -> bool:

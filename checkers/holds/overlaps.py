@@ -13,7 +13,7 @@ import numpy as np
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import INF, Attempt
 from holdfast.checkers.holds.history_index import Bools, EntryIndices, Ints
-from holdfast.harness.core.case import Case
+from holdfast.harness.core.case import Case, memoised
 from holdfast.harness.core.operations import NO_TOKEN, Mode
 
 Reach = Callable[[Attempt], int]
@@ -38,17 +38,15 @@ def reach(case: Case) -> Reach:
     return lambda a: max(proof_reach(a), a.bound_ns)
 
 
+@memoised
 def reaches(case: Case) -> Ints:
     """As `reach`, of every entry of the table."""
-    if "reaches" not in case.memo:
-        attempts = table(case)
-        if case.promises.bound == "none":
-            own = np.where(attempts.known <= attempts.kept, attempts.kept, -1)
-        else:
-            own = attempts.bound
-        case.memo["reaches"] = np.maximum(proof_reaches(case), own)
-    known: Ints = case.memo["reaches"]
-    return known
+    attempts = table(case)
+    if case.promises.bound == "none":
+        own = np.where(attempts.known <= attempts.kept, attempts.kept, -1)
+    else:
+        own = attempts.bound
+    return np.maximum(proof_reaches(case), own)
 
 
 def proof_reaches(case: Case) -> Ints:
@@ -57,16 +55,14 @@ def proof_reaches(case: Case) -> Ints:
     return np.asarray(np.maximum(attempts.inv, attempts.proof))
 
 
+@memoised
 def granted(case: Case) -> Mapping[int, EntryIndices]:
     """Per lock the entries of the table that were certainly granted, by the time this was known."""
-    if "granted" not in case.memo:
-        known = table(case).known
-        case.memo["granted"] = {
-            key: _sorted_by(known, entries[known[entries] < INF])
-            for key, entries in table(case).by_lock().items()
-        }
-    entries_of: dict[int, EntryIndices] = case.memo["granted"]
-    return entries_of
+    known = table(case).known
+    return {
+        key: _sorted_by(known, entries[known[entries] < INF])
+        for key, entries in table(case).by_lock().items()
+    }
 
 
 def _sorted_by(column: Ints, entries: EntryIndices) -> EntryIndices:

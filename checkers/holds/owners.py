@@ -14,35 +14,31 @@ import numpy.typing as npt
 
 from holdfast.checkers.holds.hierarchy import families, paths
 from holdfast.checkers.holds.history_index import Ints, column, rows_of
-from holdfast.harness.core.case import Case
+from holdfast.harness.core.case import Case, memoised
 from holdfast.harness.core.operations import Mode, Op
 
 Bools = npt.NDArray[np.bool_]
 
 
+@memoised
 def owners(case: Case) -> Ints:
     """Per acquire, in order of call: its owner. A client's number, or for an attempt that is an
     owner of its own a negative one; memoised."""
-    if "owners" not in case.memo:
-        process = column(case, "process")[rows_of(case, Op.ACQUIRE, Op.TRY, Op.PROBE)]
-        alone = ~sharing(case) & (case.promises.bound != "connection")
-        case.memo["owners"] = np.where(alone, -2 - np.arange(len(process)), process)
-    owner_numbers: Ints = case.memo["owners"]
-    return owner_numbers
+    process = column(case, "process")[rows_of(case, Op.ACQUIRE, Op.TRY, Op.PROBE)]
+    alone = ~sharing(case) & (case.promises.bound != "connection")
+    return np.where(alone, -2 - np.arange(len(process)), process)
 
 
+@memoised
 def sharing(case: Case) -> Bools:
     """Per acquire whether its client may have several holds of the lock at once: by re-entry, of
     several modes, or of several paths; memoised."""
-    if "sharing" not in case.memo:
-        asked = rows_of(case, Op.ACQUIRE, Op.TRY, Op.PROBE)
-        process, key = column(case, "process")[asked], column(case, "key")[asked]
-        plain = column(case, "op")[asked] & 1 == 0
-        plain &= column(case, "mode")[asked] == Mode.EXCLUSIVE
-        several = ~plain | _moved(case, process, key)
-        case.memo["sharing"] = _any(process, _families(case, key), several)
-    shares: Bools = case.memo["sharing"]
-    return shares
+    asked = rows_of(case, Op.ACQUIRE, Op.TRY, Op.PROBE)
+    process, key = column(case, "process")[asked], column(case, "key")[asked]
+    plain = column(case, "op")[asked] & 1 == 0
+    plain &= column(case, "mode")[asked] == Mode.EXCLUSIVE
+    several = ~plain | _moved(case, process, key)
+    return _any(process, _families(case, key), several)
 
 
 def owner_of(case: Case, row: int) -> int:

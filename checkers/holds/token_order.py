@@ -28,7 +28,7 @@ from holdfast.checkers.holds.overlaps import (
 )
 from holdfast.checkers.holds.reentry import anew
 from holdfast.checkers.holds.statements import TOKENS, first_of
-from holdfast.harness.core.case import Case, Contradiction
+from holdfast.harness.core.case import Case, Contradiction, memoised
 from holdfast.harness.core.operations import Mode
 
 
@@ -75,20 +75,18 @@ Disordered = tuple[Attempt, Attempt, bool]
 which the larger was known. proved: its proofs alone show that."""
 
 
+@memoised
 def disordered(case: Case) -> Mapping[int, Sequence[Disordered]]:
     """Per lock the pairs whose tokens and holds contradict each other; at most one per smaller.
 
     Either the larger token was granted first, or both held at once: the rows do not decide which,
     so this contradicts the token order and is no violation of mutual exclusion.
     """
-    if "disordered" not in case.memo:
-        far = reaches(case)
-        case.memo["disordered"] = {
-            key: _disordered(case, knots(case, entries, far))
-            for key, entries in granted_by_token(case).items()
-        }
-    pairs: dict[int, list[Disordered]] = case.memo["disordered"]
-    return pairs
+    far = reaches(case)
+    return {
+        key: _disordered(case, knots(case, entries, far))
+        for key, entries in granted_by_token(case).items()
+    }
 
 
 def disputes(case: Case, before_ns: int = INF) -> dict[int, str]:
@@ -238,25 +236,17 @@ def _again(
             yield key, first, second, True
 
 
+@memoised
 def inversions(case: Case) -> Mapping[int, Sequence[tuple[Attempt, Attempt]]]:
     """Per lock (first, second) where second was requested after first was granted, but has the
     smaller token. At most one per second; readers of one lock among themselves do not count."""
-    if "inversions" not in case.memo:
-        case.memo["inversions"] = {
-            key: _inverted(case, entries) for key, entries in granted_by_token(case).items()
-        }
-    inverted: dict[int, list[tuple[Attempt, Attempt]]] = case.memo["inversions"]
-    return inverted
+    return {key: _inverted(case, entries) for key, entries in granted_by_token(case).items()}
 
 
+@memoised
 def granted_by_token(case: Case) -> Mapping[int, EntryIndices]:
     """Per lock the entries of `granted` with a token, sorted by it; memoised."""
-    if "granted by token" not in case.memo:
-        case.memo["granted by token"] = {
-            key: by_token(case, entries) for key, entries in granted(case).items()
-        }
-    entries_of: dict[int, EntryIndices] = case.memo["granted by token"]
-    return entries_of
+    return {key: by_token(case, entries) for key, entries in granted(case).items()}
 
 
 def _inverted(case: Case, ordered: EntryIndices) -> list[tuple[Attempt, Attempt]]:

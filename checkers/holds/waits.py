@@ -21,7 +21,7 @@ from holdfast.checkers.holds.history_index import EntryIndices, Ints, column
 from holdfast.checkers.holds.overlaps import granted, slack
 from holdfast.checkers.holds.reentry import anew
 from holdfast.checkers.holds.token_order import ordered
-from holdfast.harness.core.case import Case
+from holdfast.harness.core.case import Case, memoised
 from holdfast.harness.core.operations import NO_TOKEN
 
 
@@ -48,19 +48,17 @@ class Waits:
         return max((len(one.by) for one in self.overtaken), default=0)
 
 
+@memoised
 def waits(case: Case) -> Waits:
     """All waits that can be judged; none if tokens have no order. Memoised."""
-    if "waits" not in case.memo:
-        parts = list(_of_locks(case)) if ordered_tokens(case) else []
-        judged = np.zeros(len(table(case)), bool)
-        for entries, _ in parts:
-            judged[entries] = True  # an entry of a subtree may be one of several locks
-        case.memo["waits"] = Waits(
-            judged=int(judged.sum()),
-            overtaken=_together(one for _, overtaken in parts for one in overtaken),
-        )
-    observed: Waits = case.memo["waits"]
-    return observed
+    parts = list(_of_locks(case)) if ordered_tokens(case) else []
+    judged = np.zeros(len(table(case)), bool)
+    for entries, _ in parts:
+        judged[entries] = True  # an entry of a subtree may be one of several locks
+    return Waits(
+        judged=int(judged.sum()),
+        overtaken=_together(one for _, overtaken in parts for one in overtaken),
+    )
 
 
 def _together(found: Iterable[Passed]) -> tuple[Passed, ...]:
@@ -125,16 +123,14 @@ def _overtaken(
             yield Passed(attempt=every.pick([int(a)])[0], queued_ns=int(since[a]), by=by)
 
 
+@memoised
 def first_told(case: Case) -> Ints:
     """The time of the first response to each attempt that it waits; INF if never. Memoised."""
-    if "first told" not in case.memo:
-        rows = acknowledged(case)
-        entries = table(case).of_rows(rows)
-        first_ns = np.full(len(table(case)), INF)
-        np.minimum.at(first_ns, entries[entries >= 0], column(case, "t_inv")[rows[entries >= 0]])
-        case.memo["first told"] = first_ns
-    told_ns: Ints = case.memo["first told"]
-    return told_ns
+    rows = acknowledged(case)
+    entries = table(case).of_rows(rows)
+    first_ns = np.full(len(table(case)), INF)
+    np.minimum.at(first_ns, entries[entries >= 0], column(case, "t_inv")[rows[entries >= 0]])
+    return first_ns
 
 
 def _first_entries(case: Case, known: EntryIndices) -> EntryIndices:

@@ -27,7 +27,7 @@ from holdfast.checkers.opportunities.open_spans import OpenSpans, open_spans
 from holdfast.checkers.opportunities.outlived import Strokes
 from holdfast.checkers.opportunities.places.near_faults import Places
 from holdfast.checkers.opportunities.strokes import Stroke, unstaged
-from holdfast.harness.core.case import Case, Window
+from holdfast.harness.core.case import Case, Window, memoised
 from holdfast.harness.core.operations import NO_TOKEN, Mode, Op
 from holdfast.harness.core.verdict import Promises, Seen
 
@@ -174,17 +174,15 @@ def _places(case: Case, pairs: Behind) -> Places:
     )
 
 
+@memoised
 def _pairs(case: Case) -> Behind:
     """A pair for each wait that has one, in order of the calls. Memoised."""
-    if "behind waiters" not in case.memo:
-        parts = [Behind(*(np.zeros(0, np.intp),) * 2)]
-        parts += _of_locks(case)
-        firsts, seconds = (np.concatenate(entries) for entries in zip(*parts, strict=True))
-        # A wait for a path may be behind others on several ancestor chains: one pair is enough.
-        firsts, which = np.unique(firsts, return_index=True)
-        case.memo["behind waiters"] = Behind(firsts, seconds[which])
-    pairs: Behind = case.memo["behind waiters"]
-    return pairs
+    parts = [Behind(*(np.zeros(0, np.intp),) * 2)]
+    parts += _of_locks(case)
+    firsts, seconds = (np.concatenate(entries) for entries in zip(*parts, strict=True))
+    # A wait for a path may be behind others on several ancestor chains: one pair is enough.
+    firsts, which = np.unique(firsts, return_index=True)
+    return Behind(firsts, seconds[which])
 
 
 def _of_locks(case: Case) -> Iterator[Behind]:
@@ -197,13 +195,11 @@ def _of_locks(case: Case) -> Iterator[Behind]:
             yield _in_windows(case, known[waited], until[waited], others)
 
 
+@memoised
 def _queues(case: Case) -> Sequence[tuple[Indices, Indices]]:
     """Per lock whose tokens and grants agree: its ok grants with a token in order of call, and
     those of them that certainly began a new hold. Memoised: each stroke looks at them."""
-    if "queues" not in case.memo:
-        case.memo["queues"] = list(_sorted_queues(case))
-    queues: Sequence[tuple[Indices, Indices]] = case.memo["queues"]
-    return queues
+    return list(_sorted_queues(case))
 
 
 def _sorted_queues(case: Case) -> Iterator[tuple[Indices, Indices]]:

@@ -18,7 +18,7 @@ from holdfast.checkers.holds.leases import INF
 from holdfast.checkers.holds.overlaps import slack
 from holdfast.checkers.opportunities.outlived import Strokes
 from holdfast.checkers.opportunities.strokes import unstaged
-from holdfast.harness.core.case import Case, Window
+from holdfast.harness.core.case import Case, Window, memoised
 from holdfast.harness.core.operations import NO_TOKEN
 from holdfast.harness.core.verdict import Seen
 
@@ -101,19 +101,15 @@ class _Grants(NamedTuple):
         return last, -1
 
 
+@memoised
 def _tokens(case: Case) -> list[_Grants]:
     """The grants with a token of each lock; memoised, so that a stroke needs binary searches."""
-    if "numbered grants" not in case.memo:
-        attempts = table(case)
-        carries = (attempts.token != NO_TOKEN) & (attempts.known < INF)
-        made = []
-        for entries in attempts.by_lock().values():
-            mine = np.sort(entries[carries[entries]])
-            by_known = mine[np.argsort(attempts.known[mine], kind="stable")]
-            inv = attempts.inv[mine]
-            made.append(
-                _Grants(mine, inv, attempts.process[mine], attempts.known[by_known], by_known)
-            )
-        case.memo["numbered grants"] = made
-    known: list[_Grants] = case.memo["numbered grants"]
-    return known
+    attempts = table(case)
+    carries = (attempts.token != NO_TOKEN) & (attempts.known < INF)
+    made = []
+    for entries in attempts.by_lock().values():
+        mine = np.sort(entries[carries[entries]])
+        by_known = mine[np.argsort(attempts.known[mine], kind="stable")]
+        inv = attempts.inv[mine]
+        made.append(_Grants(mine, inv, attempts.process[mine], attempts.known[by_known], by_known))
+    return made

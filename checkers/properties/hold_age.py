@@ -17,7 +17,7 @@ from holdfast.checkers.holds.history_index import column
 from holdfast.checkers.holds.leases import longest, shortest
 from holdfast.checkers.holds.overlaps import slack
 from holdfast.checkers.holds.starvation import Cover
-from holdfast.harness.core.case import Case
+from holdfast.harness.core.case import Case, memoised
 from holdfast.harness.core.operations import Status
 
 Wrong = tuple[str, str, dict[str, int]]
@@ -50,17 +50,15 @@ def wrong_age(case: Case, holder: Attempt, said: int, inv_ns: int, ret_ns: int) 
     return None
 
 
+@memoised
 def _standstill(case: Case) -> Cover:
     """When the monotonic clock of a server may not have advanced."""
-    if "standstill" not in case.memo:
-        clients = set(case.nodes.values())
-        case.memo["standstill"] = Cover(
-            (window.earliest_ns, window.to_ns)
-            for window in case.windows
-            if window.traits.stops_monotonic and not clients.issuperset(window.nodes)
-        )
-    standstill: Cover = case.memo["standstill"]
-    return standstill
+    clients = set(case.nodes.values())
+    return Cover(
+        (window.earliest_ns, window.to_ns)
+        for window in case.windows
+        if window.traits.stops_monotonic and not clients.issuperset(window.nodes)
+    )
 
 
 def _lease_ns(case: Case, holder: Attempt, by_ns: int) -> int:

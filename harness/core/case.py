@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, overload
+from functools import wraps
+from typing import Any, NamedTuple, Protocol, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -311,6 +312,23 @@ class Case:
     since_ns: int = -1
     contradicted: Contradicted = field(default_factory=dict)
     memo: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+
+
+T = TypeVar("T")
+
+
+def memoised(derive: Callable[[Case], T]) -> Callable[[Case], T]:
+    """What follows from a case alone: derived when it is first asked for, and kept in its memo."""
+    name = f"{derive.__module__}.{derive.__qualname__}"
+
+    @wraps(derive)
+    def known(case: Case) -> T:
+        if name not in case.memo:
+            case.memo[name] = derive(case)
+        kept: T = case.memo[name]
+        return kept
+
+    return known
 
 
 class Checker(Protocol):

@@ -10,7 +10,7 @@ import numpy as np
 
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.opportunities.places.near_faults import Places
-from holdfast.harness.core.case import Case
+from holdfast.harness.core.case import Case, memoised
 
 
 class QueuedWait(NamedTuple):
@@ -46,12 +46,10 @@ def crossed_waits(case: Case) -> Places:
     )
 
 
+@memoised
 def waits_of_holders(case: Case) -> list[QueuedWait]:
     """The waits of clients that certainly held another lock meanwhile, by client. Memoised."""
-    if "waits of holders" not in case.memo:
-        case.memo["waits of holders"] = list(_waits(case))
-    known: list[QueuedWait] = case.memo["waits of holders"]
-    return known
+    return list(_waits(case))
 
 
 def _waits(case: Case) -> Iterator[QueuedWait]:

@@ -19,7 +19,7 @@ from holdfast.checkers.holds.derive import ENDS
 from holdfast.checkers.holds.history_index import Bools, Indices, Ints, column
 from holdfast.checkers.holds.overlaps import granted
 from holdfast.checkers.opportunities.places.near_faults import Places
-from holdfast.harness.core.case import Case
+from holdfast.harness.core.case import Case, memoised
 from holdfast.harness.core.operations import Mode, Op, Status
 
 TRIED = (Op.TRY, Op.PROBE)
@@ -72,22 +72,18 @@ def unbounded(case: Case) -> Places:
     return Places(over[mine], attempts.inv[mine], {"asked": rows, "shows": rows})
 
 
+@memoised
 def answered_at(case: Case) -> Ints:
     """When each acquire had its last answer: its return, or else the last response that it waits;
     -1: never. A refusal may be a client's own, if it says that no response came."""
-    if "answered at" not in case.memo:
-        attempts = table(case)
-        texts = case.history.strings
-        mute = [n for n, text in enumerate(texts) if any(words in text for words in NO_ANSWER)]
-        failed = attempts.status == Status.FAIL
-        silent = np.zeros(len(attempts), bool)
-        if mute and failed.any():
-            silent = failed & np.isin(column(case, "err")[attempts.row], mute)
-        case.memo["answered at"] = np.where(
-            attempts.unknown | silent, attempts.queued, attempts.ret
-        )
-    known: Ints = case.memo["answered at"]
-    return known
+    attempts = table(case)
+    texts = case.history.strings
+    mute = [n for n, text in enumerate(texts) if any(words in text for words in NO_ANSWER)]
+    failed = attempts.status == Status.FAIL
+    silent = np.zeros(len(attempts), bool)
+    if mute and failed.any():
+        silent = failed & np.isin(column(case, "err")[attempts.row], mute)
+    return np.where(attempts.unknown | silent, attempts.queued, attempts.ret)
 
 
 def _of(case: Case, kinds: Iterable[Op]) -> Next:
@@ -103,16 +99,14 @@ def _left(case: Case, pairs: Next) -> Next:
     return Next(pairs.hold[kept], pairs.asked[kept])
 
 
+@memoised
 def _next(case: Case) -> Next:
     """All pairs. Memoised."""
-    if "next requests" not in case.memo:
-        parts = [Next(*(np.zeros(0, np.intp),) * 2), *_of_locks(case)]
-        holds, asked = (np.concatenate(entries) for entries in zip(*parts, strict=True))
-        # A request for a path is on several ancestor chains: one pair is enough.
-        asked, which = np.unique(asked, return_index=True)
-        case.memo["next requests"] = Next(holds[which], asked)
-    pairs: Next = case.memo["next requests"]
-    return pairs
+    parts = [Next(*(np.zeros(0, np.intp),) * 2), *_of_locks(case)]
+    holds, asked = (np.concatenate(entries) for entries in zip(*parts, strict=True))
+    # A request for a path is on several ancestor chains: one pair is enough.
+    asked, which = np.unique(asked, return_index=True)
+    return Next(holds[which], asked)
 
 
 def _of_locks(case: Case) -> Iterator[Next]:
