@@ -104,7 +104,7 @@ def _unproved(case: Case) -> str:
     rows = rows_of(case, Op.RENEW, Op.RELEASE)
     answered = int((column(case, "status")[rows] == Status.OK).sum())
     if not answered:
-        return f", for no renewal or release was answered ok (0 of {len(rows)})"
+        return f", for no renewal or release returned ok (0 of {len(rows)})"
     if not (case.promises.renew_proves or case.promises.release_proves):
         return ", for by its declaration no answer shows that an owner still had it"
     return ""

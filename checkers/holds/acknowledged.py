@@ -1,7 +1,7 @@
 """The responses that an attempt waits, without those for a place in the queue that it lost.
 
 A place ends with the session, connection or lease that it was taken in. A library that then queues
-anew in the same call has a later place, and who came between has overtaken nobody.
+again in the same call has a later place, and who came between has not overtaken it.
 
     c1   |--acquire--waits--------session ends--waits--------granted|     only the second counts
     c2                       |-----------acquire------granted--|          no overtake

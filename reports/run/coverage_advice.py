@@ -56,7 +56,7 @@ ADVICE: tuple[tuple[tuple[str, ...], str], ...] = (
         CONTEND,
     ),
     (
-        ("no renewal or release was answered ok",),
+        ("no renewal or release returned ok",),
         "Look at the call errors (-v): that a hold lasts until its connection ends is seen by an"
         " answered renewal or release only. A release that has released must not raise.",
     ),

@@ -47,7 +47,7 @@ ROWS: dict[str, dict[str, Row]] = {
         "releases without an answer": (
             CONTENDED.replace("0r+", "0r~").replace("1r+", "1r~"),
             {"promises": {"bound": "connection"}},
-            "0 of 3, for no renewal or release was answered ok (0 of 2)",
+            "0 of 3, for no renewal or release returned ok (0 of 2)",
         ),
         "answers that prove nothing": (
             CONTENDED,

@@ -1,7 +1,7 @@
 """The client that a recipe of kazoo gets: reports each watch that a server has accepted from it.
 
 A contender that is not the first watches the node before its own. The answer to that request shows
-that the service has queued it; the recipe itself says so to nobody, and no request is added.
+that the service has queued it; the recipe itself does not say so, and no request is added.
 """
 
 from __future__ import annotations
