@@ -265,7 +265,7 @@ def _entry(run: Judged, cause: Cause) -> Entry:
         title=plain(words.name, 60),
         sentence=stopped(cause.sentence, 1200),
         brief=stopped(_brief(run, cause), 600),
-        times=_times(cause),
+        times=_times(run, cause),
         often=_often(run, cause),
         extent=_extent(run, cause),
         findings=_findings(cause),
@@ -294,7 +294,7 @@ def _brief(run: Judged, cause: Cause) -> str:
 
 def _extent(run: Judged, cause: Cause) -> str:
     """ "9 times, after 3 of 3 pause faults; 18 findings: 9 no stale write, 9 no expired write"."""
-    return f"{_times(cause)}, {_after(run, cause)}; {_findings(cause)}"
+    return f"{_times(run, cause)}, {_after(run, cause)}; {_findings(cause)}"
 
 
 def _findings(cause: Cause) -> str:
@@ -308,12 +308,17 @@ def _findings(cause: Cause) -> str:
 
 def _often(run: Judged, cause: Cause) -> str:
     """ "9 times, after 3 of 3 pause faults": what the page and its tables show."""
-    return f"{_times(cause)}, {_after(run, cause)}"
+    return f"{_times(run, cause)}, {_after(run, cause)}"
 
 
-def _times(cause: Cause) -> str:
-    """ "once", "9 times"."""
-    return "once" if cause.times == 1 else f"{cause.times:,} times"
+def _times(run: Judged, cause: Cause) -> str:
+    """ "once", "9 times"; "once more" where a cause before it violated the same property besides."""
+    prop, _ = cause.first
+    before = run.causes[: run.causes.index(cause)] if cause in run.causes else ()
+    more = any(prop in one.findings for one in before)
+    if cause.times == 1:
+        return "once more" if more else "once"
+    return f"{cause.times:,} more times" if more else f"{cause.times:,} times"
 
 
 def _after(run: Judged, cause: Cause) -> str:

@@ -181,6 +181,8 @@ class Lanes {
     pen.setLineDash(hold.tail[k] & 2 || sure <= a ? [4, 3] : []);
     pen.strokeRect(a + 0.5, y + 0.5, b - a - 1, 14);
     pen.setLineDash([]);
+    // Two holds of one client, one right after the other, are two.
+    if (k && b - a > 5 && x(hold.to[k - 1]) > a - 1.5) { pen.fillStyle = colours.sheet; pen.fillRect(a - 0.75, y - 1, 1.5, 17); }
     const token = this.data.ops.token[hold.op[k]];
     const text = token >= 0 ? `#${this.data.tokenText(token)}` : "";
     if (text && b - a > 10 + 7 * text.length) {

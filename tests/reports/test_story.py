@@ -198,3 +198,12 @@ def test_a_release_that_caused_a_finding_names_the_entry_and_its_remedy() -> Non
         assert means in entry.means
         assert entry.remedy == KINDS["foreign-release"].remedy
     assert set(CAUSES) == {foreign_release.FOREIGN, foreign_release.LATE}
+
+
+def test_a_second_cause_of_the_same_violation_counts_what_is_more() -> None:
+    run = html.read(specimens.broken())
+    first = run.causes[0]
+    alone, several = (replace(first, sentence="another", times=n) for n in (1, 4))
+    listed = story.entries(replace(run, causes=(first, alone, several)))
+    assert [one.times for one in listed[1:]] == ["once more", "4 more times"]
+    assert "more" not in listed[0].times
