@@ -312,7 +312,7 @@ def _often(run: Judged, cause: Cause) -> str:
 
 
 def _times(run: Judged, cause: Cause) -> str:
-    """ "once", "9 times"; "once more" where a cause before it violated the same property besides."""
+    """ "once", "9 times"; "once more" where a cause before it violated the same property, too."""
     prop, _ = cause.first
     before = run.causes[: run.causes.index(cause)] if cause in run.causes else ()
     more = any(prop in one.findings for one in before)

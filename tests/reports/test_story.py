@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -201,9 +202,9 @@ def test_a_release_that_caused_a_finding_names_the_entry_and_its_remedy() -> Non
 
 
 def test_a_second_cause_of_the_same_violation_counts_what_is_more() -> None:
-    run = html.read(specimens.broken())
+    run = read(specimens.broken())
     first = run.causes[0]
     alone, several = (replace(first, sentence="another", times=n) for n in (1, 4))
-    listed = story.entries(replace(run, causes=(first, alone, several)))
+    listed = entries(replace(run, causes=(first, alone, several)))
     assert [one.times for one in listed[1:]] == ["once more", "4 more times"]
     assert "more" not in listed[0].times
