@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.checkers.holds.acknowledged import places_lost
-from holdfast.checkers.holds.history_index import UNKNOWN, RowIndices, rows_of
+from holdfast.checkers.holds.history_index import UNKNOWN, RowIndices, places_lost, rows_of
 from holdfast.checkers.holds.leases import INF
 from holdfast.checkers.holds.statements import answers, believed
 from holdfast.harness.core.case import Case
