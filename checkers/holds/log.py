@@ -2,7 +2,7 @@
 
 Of the responses that an attempt waits, those for a place in the queue that it lost do not count: a
 place ends with the session, connection or lease that it was taken in. A library that then queues
-again in the same call has a later place, and who came between has overtaken no client.
+again in the same call has a later place, and who came between has not overtaken it.
 
     c1   |--acquire--waits--------session ends--waits--------granted|     only the second counts
     c2                       |-----------acquire------granted--|          no overtake

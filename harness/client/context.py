@@ -68,7 +68,7 @@ NOBODY: AbstractContextManager[None] = nullcontext()
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Dependencies:
     """Dependencies of a Context. `now` is the clock of the run, ns; without `stamps` only the times
-    of call and return are known. `stand_still`: stops all threads of the process for a time, ns."""
+    of call and return are known. `stall`: stops all threads of the process for a time, ns."""
 
     lock_client: LockClient | BlockingLockClient
     resource: Resource
@@ -81,7 +81,7 @@ class Dependencies:
     die: Callable[[], None]
     now: Callable[[], int] = now_ns
     stamps: Stamps | None = None
-    stand_still: Callable[[int], None] | None = None
+    stall: Callable[[int], None] | None = None
 
 
 @runtime_checkable
@@ -397,13 +397,13 @@ class Context:
         """Let time pass: the client thinks, works or waits between two calls."""
         await asyncio.sleep(span_ns / SECOND)
 
-    async def stand_still(self, span_ns: int) -> None:
+    async def stall(self, span_ns: int) -> None:
         """Let time pass in which nothing of the process runs, threads of libraries neither. In the
         simulator, which has no threads, as `sleep`."""
-        if self._parts.stand_still is None:
+        if self._parts.stall is None:
             await self.sleep(span_ns)
         else:
-            self._parts.stand_still(span_ns)
+            self._parts.stall(span_ns)
 
     async def _ask(self, grant: Grant, op: Op, base: int, repeats: int = 0, key: str = "") -> int:
         recorder, where = self._recorder, key or grant.lock

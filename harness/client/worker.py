@@ -85,7 +85,7 @@ def _recorded(config: Config) -> int:
     gc.freeze()
     gc.disable()
     stamps = kernel_stamps(recorder, alone=len(config["processes"]) == 1)
-    asyncio.run(_work(config, phase, recorder, stamps, partial(stand_still, stopped)))
+    asyncio.run(_work(config, phase, recorder, stamps, partial(stall, stopped)))
     if stamps is not None:
         stamps.close()
     recorder.close()
@@ -97,7 +97,7 @@ async def _work(
     phase: Phase,
     recorder: segments.Recorder,
     stamps: KernelStamps | None,
-    still: Callable[[int], None],
+    stall_process: Callable[[int], None],
 ) -> None:
     connect, address = load(config["resource"]["connect"]), config["resource"]["address"]
 
@@ -114,7 +114,7 @@ async def _work(
             phase=phase.get,
             die=die,
             stamps=stamps,
-            still=still,
+            stall_process=stall_process,
         )
 
     again = bool(config.get("again"))
@@ -136,7 +136,7 @@ async def _work(
     recorder.tell(segments.DONE)
 
 
-def stand_still(stopped: starvation.Stopped, span_ns: int) -> None:
+def stall(stopped: starvation.Stopped, span_ns: int) -> None:
     """Stop all Python threads of this process: the call keeps the interpreter's lock."""
     until_ns = now_ns() + span_ns
     stopped.append((now_ns(), until_ns))
@@ -208,7 +208,7 @@ def context(
     now: Callable[[], int] = now_ns,
     clock: Callable[[], int] | None = None,
     stamps: Stamps | None = None,
-    still: Callable[[int], None] | None = None,
+    stall_process: Callable[[int], None] | None = None,
 ) -> Context:
     """One logical client of a worker's config, with its lock client.
 
@@ -242,7 +242,7 @@ def context(
         die=die,
         now=now,
         stamps=stamps,
-        stand_still=still,
+        stall=stall_process,
     )
     contexts.append(Context(parts, tuple(config["locks"])))
     return contexts[0]

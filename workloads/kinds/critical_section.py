@@ -43,7 +43,7 @@ async def client(ctx: Context) -> None:
             await ctx.write(grant)
         if lazy:
             late = shape.late(ctx.rng)
-            pause = ctx.stand_still if late and shape.stopped else ctx.sleep
+            pause = ctx.stall if late and shape.stopped else ctx.sleep
             await pause(shape.silence_ns(ctx.rng, ctx.lease_ns, late=late))
             await ctx.write(grant)
             if late:

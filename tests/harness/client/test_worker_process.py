@@ -329,7 +329,7 @@ def test_an_owner_dies_with_all_that_it_recorded(world: World) -> None:
     ]  # fmt: skip
 
 
-def test_while_a_client_stands_still_no_thread_of_its_process_runs(world: World) -> None:
+def test_while_a_client_stalls_no_thread_of_its_process_runs(world: World) -> None:
     ran: list[int] = []
     gaps: list[tuple[int, int]] = []
 
@@ -341,22 +341,22 @@ def test_while_a_client_stands_still_no_thread_of_its_process_runs(world: World)
     async def act(ctx: Context) -> None:
         thread = threading.Thread(target=runs)
         thread.start()
-        for stands in (ctx.sleep, ctx.stand_still):
+        for lets in (ctx.sleep, ctx.stall):
             begun_ns = now_ns()
-            await stands(200 * MILLISECOND)
+            await lets(200 * MILLISECOND)
             gaps.append((begun_ns, now_ns()))
         thread.join()
 
     world.act = act
     assert world.main(1) == 0
-    slept, stood = (
+    slept, stalled = (
         max(
             to - since
             for since, to in pairwise([begun, *(t for t in ran if begun < t < over), over])
         )
         for begun, over in gaps
     )
-    assert slept < 150 * MILLISECOND < 190 * MILLISECOND < stood
+    assert slept < 150 * MILLISECOND < 190 * MILLISECOND < stalled
     (span,) = STOPPED
     assert span[1] - span[0] >= 199 * MILLISECOND
 
