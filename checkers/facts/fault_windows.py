@@ -112,7 +112,7 @@ def _unmet(
         missing["edge"] = f"no hold was open when a {kind} began or ended: 0 of {_windows(n)}"
     if open_to_grants and not any(work.grants_in(w.from_ns, w.to_ns) for w in open_to_grants):
         missing["grant"] = (
-            f"no grant during a {kind} through which no hold could last:"
+            f"no grant during a {kind} that was longer than any hold could last:"
             f" 0 in {_windows(len(open_to_grants))}"
         )
     last_heal_ns = max(window.to_ns for window in met)

@@ -11,8 +11,7 @@ import numpy as np
 
 from holdfast.checkers.facts.distribution import dist
 from holdfast.checkers.holds.attempt_table import table
-from holdfast.checkers.holds.history_index import Ints, column, rows_of
-from holdfast.checkers.holds.log import acknowledged
+from holdfast.checkers.holds.history_index import Ints, acknowledged, column, rows_of
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Op
 from holdfast.harness.verdicts.evidence import Split

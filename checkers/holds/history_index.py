@@ -1,11 +1,20 @@
-"""The rows of a case as columns, with an index by attempt, process and lock."""
+"""The rows of a case as columns, with an index by attempt, process and lock.
+
+Of the responses that an attempt waits, those for a place in the queue that it lost do not count. A
+place ends with the session, connection or lease that it was taken in. A library that then joins the
+queue again in the same call has a later place, and who came between has overtaken no one.
+
+    c1   |--acquire--waits--------session ends--waits--------granted|     only the second counts
+    c2                       |-----------acquire------granted--|          no overtake
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.harness.core.case import Case, among
+from holdfast.checkers.holds.leases import INF
+from holdfast.harness.core.case import Case, among, memoised
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.history.distinct_values import numbered
 
@@ -85,3 +94,55 @@ def rows_of(case: Case, *ops: Op) -> RowIndices:
     if len(ops) <= FEW_KINDS:
         known[ops] = rows
     return rows
+
+
+@memoised
+def acknowledged(case: Case) -> RowIndices:
+    """Rows WAITING that count, in order."""
+    rows, lost = rows_of(case, Op.WAITING), places_lost(case)
+    return rows[~np.isin(rows, sorted(lost))] if lost else rows
+
+
+@memoised
+def places_lost(case: Case) -> frozenset[int]:
+    """Rows WAITING that do not count: nearly always none. O(n log n)"""
+    waits, ends = rows_of(case, Op.WAITING), rows_of(case, Op.LOST, Op.CLOSED)
+    if not len(waits) or not len(ends):
+        return frozenset()
+    attempt, process, inv = (column(case, name) for name in ("attempt", "process", "t_inv"))
+    returned = _returns(case, attempt[waits])
+    lost = np.zeros(len(waits), bool)
+    # An end without an attempt is that of the session of a process.
+    for own, of in ((ends[attempt[ends] == 0], process), (ends[attempt[ends] != 0], attempt)):
+        lost |= _next((of[own], inv[own]), (of[waits], inv[waits])) < returned
+    return frozenset(waits[lost].tolist())
+
+
+def _returns(case: Case, attempts: Ints) -> Ints:
+    """When the acquire of each of some attempts returned; INF if it did not."""
+    asks, ret = rows_of(case, Op.ACQUIRE, Op.TRY, Op.PROBE), column(case, "t_ret")
+    own = column(case, "attempt")[asks]
+    order = np.argsort(own, kind="stable")
+    place = np.searchsorted(own[order], attempts)
+    row = asks[order][np.minimum(place, len(asks) - 1)] if len(asks) else np.zeros(0, np.intp)
+    if not len(row):
+        return np.full(len(attempts), INF)
+    known = (column(case, "attempt")[row] == attempts) & (ret[row] > 0)
+    return np.where(known, ret[row], INF)
+
+
+def _next(events: tuple[Ints, Ints], asked: tuple[Ints, Ints]) -> Ints:
+    """Of each (group, time) the time of the next event of that group, from that time on; INF if
+    there is none.
+
+    events (7, 3) (7, 9) (8, 4), asked (7, 3) (7, 5) (8, 5): 3, 9, INF
+    """
+    n = len(events[0])
+    _, group = np.unique(np.concatenate((events[0], asked[0])), return_inverse=True)
+    times, rank = np.unique(np.concatenate((events[1], asked[1])), return_inverse=True)
+    # Pairs as one number, in the same order: of ranks below 100, group 2 rank 5 is 205.
+    pair = group * len(times) + rank
+    known = np.append(np.sort(pair[:n]), np.iinfo(np.int64).max)
+    following = known[np.searchsorted(known, pair[n:])]
+    same = following // len(times) == pair[n:] // len(times)
+    return np.where(same, times[following % len(times)], INF)

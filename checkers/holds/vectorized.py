@@ -12,9 +12,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from holdfast.checkers.holds.derive import ENDS
-from holdfast.checkers.holds.history_index import Bools, Ints, RowIndices, column, rows_of
+from holdfast.checkers.holds.history_index import (
+    Bools,
+    Ints,
+    RowIndices,
+    acknowledged,
+    column,
+    rows_of,
+)
 from holdfast.checkers.holds.leases import INF, MILLION
-from holdfast.checkers.holds.log import acknowledged
 from holdfast.checkers.holds.statements import answers
 from holdfast.harness.core.operations import NO_TOKEN, Op, Status
 from holdfast.harness.history.distinct_values import distinct

@@ -16,8 +16,7 @@ import numpy as np
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import INF, Attempt, ordered_tokens
 from holdfast.checkers.holds.hierarchy import paths
-from holdfast.checkers.holds.history_index import EntryIndices, Ints, column
-from holdfast.checkers.holds.log import acknowledged
+from holdfast.checkers.holds.history_index import EntryIndices, Ints, acknowledged, column
 from holdfast.checkers.holds.overlaps import granted, slack
 from holdfast.checkers.holds.reentry import anew
 from holdfast.checkers.holds.token_order import ordered

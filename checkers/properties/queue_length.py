@@ -15,9 +15,8 @@ from collections.abc import Iterator
 
 from holdfast.checkers.facts.wording import name, seconds
 from holdfast.checkers.holds.hierarchy import paths
-from holdfast.checkers.holds.history_index import UNKNOWN, column, rows_of
+from holdfast.checkers.holds.history_index import UNKNOWN, column, places_lost, rows_of
 from holdfast.checkers.holds.leases import INF
-from holdfast.checkers.holds.log import places_lost
 from holdfast.checkers.holds.overlaps import slack
 from holdfast.checkers.properties.lock_timeline import Counted
 from holdfast.harness.core.case import Case

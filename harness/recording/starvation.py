@@ -68,12 +68,12 @@ class Watch:
 
 
 Stopped = list[tuple[int, int]]
-"""(from, to): when a process stalled by its own will, ns; appended to before it does."""
+"""(from, to): when a process paused itself, ns; appended to before it does."""
 
 
 def begin(run_dir: Path, node: str) -> Stopped:
-    """Measures this process from now on, until it exits, except while it stalls by its own
-    will: it appends these times to what this returns."""
+    """Measures this process from now on, until it exits, except while it pauses itself: it appends
+    these times to what this returns."""
     stopped: Stopped = []
     folder = run_dir / "logs" / node
     folder.mkdir(parents=True, exist_ok=True)
@@ -113,7 +113,6 @@ def of_row(row: Mapping[str, Any]) -> Starved:
 
 
 def meant(stopped: Stopped, from_ns: int, to_ns: int) -> bool:
-    """Whether a process was late because it stalled by its own will, and no later than that
-    explains."""
+    """Whether a process was late because it had paused itself, and no later than that explains."""
     late = ((begun, over) for begun, over in stopped if begun < to_ns and over > from_ns)
     return any(to_ns < over + LATE_NS for _, over in late)

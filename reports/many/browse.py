@@ -102,8 +102,8 @@ NO_MAP: dict[str, object] = {"views": [], "map_more": 0}
 def _map(entries: Sequence[Entry], simulated: Collection[str], most: int) -> dict[str, object]:
     """What a page needs to show the map of the worst systems, `most` of them."""
     results = [entry.result for entry in independent(entries) if entry.result is not None]
-    shown = matrix(results, simulated)
-    views = heat_map.views(shown, lambda result: f"/run?id={quote(result.run, safe='')}")
+    grid = matrix(results, simulated)
+    views = heat_map.views(grid, lambda result: f"/run?id={quote(result.run, safe='')}")
     if not results or not views[0].rows:
         return NO_MAP
     return {
@@ -111,7 +111,7 @@ def _map(entries: Sequence[Entry], simulated: Collection[str], most: int) -> dic
         "map_more": max(0, len(views[0].rows) - most),
         "map_words": heat_map.WORDS,
         "map_key": heat_map.KEY,
-        "map_counted": heat_map.counted(shown),
+        "map_counted": heat_map.counted(grid),
         "system_link": lambda name: "/?" + urlencode({"q": name}),
     }
 

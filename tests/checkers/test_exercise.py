@@ -107,7 +107,7 @@ NOT_EXERCISED = {
     ),
     "no grant": (
         (window("pause", "n1", 8.5, 19.5),),
-        "no grant during a pause through which no hold could last: 0 in 1 window",
+        "no grant during a pause that was longer than any hold could last: 0 in 1 window",
     ),
     "the end": ((window("pause", "n1", 3, 30),), "no grant after the last pause had healed"),
     "not the holder": (

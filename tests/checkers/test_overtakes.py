@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from holdfast.checkers.holds import history_index
+from holdfast.checkers.holds.leases import INF
 from holdfast.checkers.properties import bounded_bypass, bounded_wait, starvation_freedom
 from holdfast.harness.core.operations import PLAIN, Mode, Terms
 from holdfast.harness.core.verdict import Verdict
@@ -179,3 +181,18 @@ def test_the_sorts_do_not_grow_with_the_waits_that_were_overtaken(
         assert len(bounded_wait.check(told).findings) == rounds
         sorts.append(len(calls))
     assert sorts[0] == sorts[1] > 0
+
+
+def test_the_next_event_of_a_group_is_found_for_each_time() -> None:
+    rng = np.random.default_rng(4)
+    for _ in range(300):
+        groups, asked = rng.integers(0, 4, 9), rng.integers(0, 5, 12)
+        times, at = rng.integers(0, 30, 9), rng.integers(0, 30, 12)
+        n = int(rng.integers(0, 10))
+        expected = [
+            min((t for g, t in zip(groups[:n], times[:n], strict=True) if g == of and t >= since),
+                default=INF)
+            for of, since in zip(asked, at, strict=True)
+        ]  # fmt: skip
+        got = history_index._next((groups[:n], times[:n]), (asked, at))
+        assert got.tolist() == expected

@@ -29,7 +29,7 @@ from kazoo.recipe.lock import Lock
 
 from holdfast.clusters.systems.zookeeper import PORT, session_ns
 from holdfast.clusters.systems.zookeeper.contenders import left_behind
-from holdfast.clusters.systems.zookeeper.watched import WatchingClient
+from holdfast.clusters.systems.zookeeper.watched import WatchReporter
 from holdfast.harness.core.clock import SECOND, now_ns
 from holdfast.harness.core.operations import NO_TOKEN, Answer, Grant, Mode, Op, Status
 from holdfast.harness.core.ports import CLIENT, ClientSetup
@@ -83,7 +83,7 @@ class KazooLock:
         if mode is not Mode.EXCLUSIVE:
             return Answer(outcome=Status.FAIL, error="this lock is never shared")
         waits = partial(self._setup.tell, Op.WAITING, attempt=attempt, lock=lock, res=-1)
-        asked = Lock(WatchingClient(self._zk, waits), f"/holdfast/{lock}", identifier=str(attempt))
+        asked = Lock(WatchReporter(self._zk, waits), f"/holdfast/{lock}", identifier=str(attempt))
         timeout_s = wait_ns / SECOND if wait_ns > 0 else None
         try:
             if not asked.acquire(blocking=wait_ns != 0, timeout=timeout_s):

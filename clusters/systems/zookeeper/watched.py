@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kazoo.protocol.states import WatchedEvent, ZnodeStat
 
 
-class WatchingClient:
+class WatchReporter:
     """All of a client, except that `waits` is called after each watch of a node that exists."""
 
     def __init__(self, client: KazooClient, waits: Callable[[], object]) -> None:

@@ -23,7 +23,7 @@ these runs are also read for what a lock can do."""
 WORKLOADS = ("critical-section", "renewal")
 """Workloads whose owners would release or renew early in each lease."""
 STOPPING = "critical-section"
-"""The workload whose late owners may stall."""
+"""The workload whose late owners may be paused with all of their process."""
 CLASSES = {FaultClass.CRASH, FaultClass.CUT, FaultClass.CLOCK}
 """Classes whose rows need long leases in force. Most pauses strike a holder, or a leader whom
 others replace only when all leases are over."""
