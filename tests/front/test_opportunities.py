@@ -260,7 +260,8 @@ def test_owners_are_silent_where_a_row_asks_for_it() -> None:
     assert calm.options == {"lazy_pct": "5", "late_pct": "50"}, "for the sake of late ones"
     session = Plan(system="zookeeper")
     assert with_lazy_holders(session).options == {**calm.options, "stopped": "1"}
-    for unknown in (replace(session, backend="sim"), replace(session, workload="renewal")):
+    virtual = Plan(system="reference", backend="sim")
+    for unknown in (virtual, replace(session, workload="renewal")):
         assert with_lazy_holders(unknown) == unknown
     faulted = Plan(system="reference", nemeses=(("kill", {}),))
     assert with_lazy_holders(faulted).options == {"lazy_pct": "25", "late_pct": "40"}
