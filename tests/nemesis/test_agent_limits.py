@@ -185,13 +185,22 @@ def echoes(connection: socket.socket, within_s: float = 0.3) -> bool:
         return False
 
 
+def descriptors(pid: int) -> set[str]:
+    return set(os.listdir(f"/proc/{pid}/fd"))
+
+
+def served(pid: int, connection: socket.socket, before: set[str]) -> bool:
+    """It echoes, and the server, which passes it on to a child, has closed its own end."""
+    return echoes(connection, 5) and later(lambda: descriptors(pid) == before)
+
+
 def test_a_server_without_descriptors_accepts_nothing_until_the_heal(
     agent: AgentProcess, server: tuple[int, int]
 ) -> None:
     pid, port = server
-    before = limit_of(pid)
+    before, free = limit_of(pid), descriptors(pid)
     with socket.create_connection(("127.0.0.1", port)) as old:
-        assert echoes(old, 5)
+        assert served(pid, old, free)
         injected = agent.do("open-files", fault="f1", nodes=["n1"])
         assert injected["effective"] is True
         assert injected["limits"][str(pid)]["limit"] <= injected["limits"][str(pid)]["lowest free"]
@@ -293,11 +302,12 @@ def test_files_run_out_fifty_times_and_fifty_times_not(
     agent: AgentProcess, server: tuple[int, int]
 ) -> None:
     pid, port = server
+    free = descriptors(pid)
     for n in range(50):
         agent.do("open-files", fault=f"f{n}", nodes=["n1"])
         assert agent.do("heal", fault=f"f{n}")["effective"] is True
         with socket.create_connection(("127.0.0.1", port)) as healed:
-            assert echoes(healed, 5)
+            assert served(pid, healed, free)
     for n in range(25):  # more to spare than it needs
         agent.do("open-files", fault=f"s{n}", nodes=["n1"], spare=50)
         assert agent.do("heal", fault=f"s{n}")["effective"] is False
