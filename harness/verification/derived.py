@@ -118,6 +118,7 @@ class Run:
         self.lapse_ns = int(promises.get("lapse_ns", -1)) if self.bound == "none" else -1
         self.lasting_ns = max(lease_ns, session_ns, self.lapse_ns)
         self.reach = cache(self._reach)
+        self.ended = cache(self._by_all)
         self.end = cache(self._end)
         self.kept = cache(self._kept)
         self._withdrawn: dict[int, set[int]] | None = None
@@ -272,31 +273,36 @@ class Run:
 
     def _end(self, a: int) -> int:
         """The time from which its client no longer acts as owner."""
+        return self.ended(a)[0]
+
+    def _by_all(self, a: int) -> tuple[int, int]:
+        """That time, with the row of what ended it, the first of several at once; -1: a kill."""
         return self._ended(a, self.releases(a))
 
     def _kept(self, a: int) -> int:
         """The same without releases that had no effect: they give the service no reason to free
         the lock."""
-        return self._ended(a, [r for r in self.releases(a) if self.rows.status[r] != FAIL])
+        return self._ended(a, [r for r in self.releases(a) if self.rows.status[r] != FAIL])[0]
 
-    def _ended(self, a: int, releases: list[int]) -> int:
+    def _ended(self, a: int, releases: list[int]) -> tuple[int, int]:
         rows, f, status = self.rows, self.rows.f, self.rows.status
         inv, ret, mine = rows.t_inv, rows.t_ret, self.following(a)
         if self.believed(a)["release_once"] and not self.revivable(a):
             releases = [r for r in releases if status[r] == OK] or releases
-        ends = [inv[r] for r in releases[:1]] + [inv[r] for r in mine if f[r] in (LOST, CLOSED)]
-        ends += [ret[r] for r in mine if f[r] == RENEW and status[r] == NOT_OWNER]
+        ends = [(inv[r], r) for r in releases[:1]]
+        ends += [(inv[r], r) for r in mine if f[r] in (LOST, CLOSED)]
+        ends += [(ret[r], r) for r in mine if f[r] == RENEW and status[r] == NOT_OWNER]
         closed = self.closed(rows.process[a])
         at = bisect_left(closed, inv[a], key=inv.__getitem__)
-        ends += [inv[r] for r in closed[at : at + 1]]
+        ends += [(inv[r], r) for r in closed[at : at + 1]]
         node = rows.nodes.get(rows.process[a], "")
-        ends += [t_ns for t_ns in self.kills(node) if t_ns >= inv[a]]
+        ends += [(t_ns, -1) for t_ns in self.kills(node) if t_ns >= inv[a]]
         for r in self.of(FORCED, "key").get(rows.key[a], ()):
             aimed = rows.token[r] == -1 or rows.token[a] in (-1, rows.token[r])
             back = INF if status[r] in (INVOKED, INFO) else ret[r]
             if aimed and status[r] not in (FAIL, NOT_OWNER) and back >= inv[a]:
-                ends.append(max(inv[a], inv[r]))
-        return min(ends, default=INF)
+                ends.append((max(inv[a], inv[r]), r))
+        return min(ends, default=(INF, -1))
 
     def owner(self, a: int) -> tuple[int, int]:
         """Two acquires exclude each other only if this differs: per client, if it may hold the lock
@@ -358,7 +364,7 @@ class Run:
             if refused or (once and said == (RELEASE, OK)):
                 ended.append(rows.t_ret[r])
             elif rows.f[r] == LOST and own not in (FAIL, NOT_OWNER):
-                ended += [rows.t_inv[r]] * (rows.t_inv[r] == self.end(a))
+                ended += [rows.t_inv[r]] * (r == self.ended(a)[1])
         return min(ended)
 
     def gone(self, a: int, kept: bool = False) -> bool:

@@ -288,3 +288,14 @@ def test_an_ok_after_a_release_is_foreign_whatever_later_renewals_came_to() -> N
     words = "0a? 0a+1 0r? 0r+ 0n? 0n+ 0n? 0n~"
     assert judged(case(words), "ownership") == ["foreign-renewal"]
     assert judged(case(words, promises={"renew_proves": False}), "ownership") == []
+
+
+def test_of_two_ends_at_one_time_the_first_row_is_the_end_in_both() -> None:
+    """A release without a response, and a notice of the loss at the time of its call: only a notice
+    that ended the claim says when the hold was over."""
+    permits = Terms(mode=Mode.PERMITS, permits=2, limit=2)
+    notice, release = "0L@5", "0r?@5 0r~@5"
+    for ends in (f"{release} {notice}", f"{notice} {release}"):
+        text = f"0a?@3 0a+2@4 {ends} 0a?@8 0a+4@10 0f?@11 0f~@13"
+        promises = {"renew_proves": False, "release_proves": False}
+        assert of_pairs(Both(case(on(history(text), permits), promises=promises))) > 0
