@@ -312,7 +312,7 @@ class Conditions:
         run, rows = self.run, self.rows
         if run.bound != "lease" or rows.status[at] != OK or rows.key[at] in self._forced_keys():
             return False
-        mine, end = run.following(at), run.end(at)
+        mine, (end, by) = run.following(at), run.ended(at)
         releases = [r for r in mine if rows.f[r] == OPS["release"]]
         for r in mine:
             if rows.f[r] not in (OPS["renew"], OPS["release"]) or rows.status[r] != NOT_OWNER:
@@ -320,10 +320,9 @@ class Conditions:
             back = rows.t_ret[r]
             if any(rows.t_inv[other] < back for other in releases if other != r):
                 continue
-            own = {rows.t_inv[r] if r in releases else back, *(rows.t_inv[o] for o in releases)}
-            if (end in own or end >= back) and run.leased(
-                at, True, without=r
-            ) > back + run.slack_ns:
+            # What else had ended the hold before explains the response.
+            explained = by not in (r, *releases) and end < back
+            if not explained and run.leased(at, True, without=r) > back + run.slack_ns:
                 return True
         return False
 

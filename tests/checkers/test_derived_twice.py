@@ -299,3 +299,9 @@ def test_of_two_ends_at_one_time_the_first_row_is_the_end_in_both() -> None:
         text = f"0a?@3 0a+2@4 {ends} 0a?@8 0a+4@10 0f?@11 0f~@13"
         promises = {"renew_proves": False, "release_proves": False}
         assert of_pairs(Both(case(on(history(text), permits), promises=promises))) > 0
+
+
+def test_a_release_of_what_a_notice_had_ended_at_that_time_cuts_no_lease_off_in_both() -> None:
+    for ends in ("0L@10 0r?@10 0r!@11", "0r?@10 0L@10 0r!@11"):
+        both = Both(case(on(history(f"0a?:x/5@7 0a+2:x/5@8 {ends}"), Terms())))
+        assert of_locks(both, Counter()) == 1
