@@ -281,3 +281,14 @@ def test_a_simulated_run_shows_how_far_its_virtual_time_is(
         for n, (_, at) in zip(percents, found, strict=True)
     )
     assert "deploy" not in said.err
+
+
+def test_processes_are_not_started_in_a_folder_that_python_cannot_import_from(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """PYTHONPATH is split at colons, and in no other way can a path be written there."""
+    words = ("--time", "1s", "--out", tmp_path / "a:b")
+    said = front.holdfast(capsys, "run", "--backend", "local-proxy", *words)
+    assert said.code == 2 and "choose another folder with --out" in said.err
+    assert not (tmp_path / "a:b").exists()
+    assert front.holdfast(capsys, "run", "--backend", "sim", *words).code in (0, 3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,7 +12,7 @@ from pathlib import Path
 import holdfast
 from holdfast import catalogue
 from holdfast.catalogue import user_system
-from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.errors import EnvironmentFailed, UsageError
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.ports import Installs
 from holdfast.harness.plans.manifest import OWN, Origin, to_table
@@ -43,6 +44,11 @@ def create(
     or says of which run it is an attempt.
     """
     plan, now = found.plan, datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
+    if plan.backend not in catalogue.VIRTUAL_TIME and os.pathsep in str(out.absolute()):
+        raise UsageError(
+            f"{out.absolute()}: Python imports nothing from a folder with {os.pathsep!r} in its"
+            " path, and the processes of a run have to; choose another folder with --out"
+        )
     # Of a user's own file neither the folder nor the hash is needed to tell runs apart.
     system = NOT_OF_NAMES.sub("-", user_system.declared_name(plan.system).rpartition(":")[2])
     name = name or f"{now}-{system}-{plan.seed}"
