@@ -8,7 +8,6 @@ library only: it is shipped as source into containers and libraries' own environ
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import gc
 import json
 import os
@@ -39,8 +38,9 @@ Config = Mapping[str, Any]
 AGAIN_S = 0.2
 LOOK_NS = 50 * MILLISECOND
 """Interval between two readings of the phase; hundreds of clients may wait on one core."""
-HOLDING_THE_LOCK = ctypes.PyDLL(None)
-"""Functions of the C library, during whose calls no other Python thread runs."""
+HOLDING_THE_LOCK = "ctypes:PyDLL"
+"""Functions of the C library, during whose calls no other Python thread runs. Not every interpreter
+has them, and importing them takes 5 ms: only a process that pauses itself does."""
 OURS = (ImportError, NameError, AttributeError, TypeError, SyntaxError, AssertionError)
 """Errors in code, which a recovered server does not fix."""
 
@@ -138,11 +138,12 @@ async def _work(
 
 def stall(stopped: starvation.Stopped, span_ns: int) -> None:
     """Stop all Python threads of this process: the call keeps the interpreter's lock."""
+    library = load(HOLDING_THE_LOCK)(None)
     until_ns = now_ns() + span_ns
     stopped.append((now_ns(), until_ns))
     while (left_ns := until_ns - now_ns()) > 0:
         # A signal may end the call early.
-        HOLDING_THE_LOCK.usleep(1 + left_ns // 1000)
+        library.usleep(1 + left_ns // 1000)
 
 
 async def all_within(works: Sequence[Awaitable[None]], within_s: float) -> None:
