@@ -17,7 +17,6 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -349,16 +348,12 @@ def test_while_a_client_stalls_no_thread_of_its_process_runs(world: World) -> No
 
     world.act = act
     assert world.main(1) == 0
-    slept, stalled = (
-        max(
-            to - since
-            for since, to in pairwise([begun, *(t for t in ran if begun < t < over), over])
-        )
-        for begun, over in gaps
-    )
-    assert slept < 150 * MILLISECOND < 190 * MILLISECOND < stalled
-    (span,) = STOPPED
-    assert span[1] - span[0] >= 199 * MILLISECOND
+    (begun, over), _ = gaps
+    assert any(begun < t < over for t in ran)
+    ((stopped, until),) = STOPPED
+    assert until - stopped >= 199 * MILLISECOND
+    # It may still run while the call is being made.
+    assert not any(stopped + 50 * MILLISECOND < t < until for t in ran)
 
 
 @pytest.mark.parametrize(("given", "listens"), [("c2.order", True), ("", False)])
