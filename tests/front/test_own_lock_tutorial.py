@@ -36,7 +36,9 @@ def kept(text: str, system: str) -> bool:
     if f"HOLDS: {system} kept the" in flat:
         return True
     limits = re.findall(r"to fail: --require ([a-z,-]+)", flat)
-    late = f"LIMIT: a late write was accepted. {system} kept its promises" in flat
+    # Where there are many lines, the first is short.
+    ends = (f". {system} kept its promises", ": never promised.")
+    late = any(f"LIMIT: a late write was accepted{end}" in flat for end in ends)
     return late and limits == ["no-expired-write"]
 
 
