@@ -121,12 +121,11 @@ def places_lost(case: Case) -> frozenset[int]:
 def _returns(case: Case, attempts: Ints) -> Ints:
     """When the acquire of each of some attempts returned; INF if it did not."""
     asks, ret = rows_of(case, Op.ACQUIRE, Op.TRY, Op.PROBE), column(case, "t_ret")
+    if not len(asks):
+        return np.full(len(attempts), INF)
     own = column(case, "attempt")[asks]
     order = np.argsort(own, kind="stable")
-    place = np.searchsorted(own[order], attempts)
-    row = asks[order][np.minimum(place, len(asks) - 1)] if len(asks) else np.zeros(0, np.intp)
-    if not len(row):
-        return np.full(len(attempts), INF)
+    row = asks[order][np.minimum(np.searchsorted(own[order], attempts), len(asks) - 1)]
     known = (column(case, "attempt")[row] == attempts) & (ret[row] > 0)
     return np.where(known, ret[row], INF)
 
