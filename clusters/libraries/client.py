@@ -19,7 +19,8 @@ entered and left as by a `with` statement, whose body runs unless it raises.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -52,6 +53,8 @@ class _Subject:
         self._locks: dict[int, LibraryLock] = {}
         self._unsure: set[int] = set()
         """attempts whose acquire is under way, was cancelled, or ended without a certain outcome"""
+        self._under_way: set[int] = set()
+        """attempts whose acquire the library is still at"""
         self._with = setup.options.get("way", "call") == "with"
         expire = setup.options.get("expire", "lease")
         self._expires = expire == "lease"
@@ -71,6 +74,14 @@ class _Subject:
         self._locks[attempt] = made
         self._unsure.add(attempt)
         return made
+
+    @contextmanager
+    def _acquiring(self, attempt: int) -> Iterator[None]:
+        self._under_way.add(attempt)
+        try:
+            yield
+        finally:
+            self._under_way.discard(attempt)
 
     def _acquired(self, attempt: int, answer: Answer) -> Answer:
         if answer.outcome is not Status.INFO:
@@ -108,8 +119,14 @@ class _Subject:
         return replace(answer, outcome=Status.INFO) if answer.outcome is Status.FAIL else answer
 
     def _not_ours(self, attempt: int, answer: Answer = NEVER_GRANTED) -> Answer:
-        """What the library's "not the owner" means."""
-        return Answer(outcome=Status.INFO, error=UNSURE) if attempt in self._unsure else answer
+        """What the library's "not the owner" means.
+
+        Of a lock without a lease it is the last word: the library alone could free it, its acquire
+        is over, and it has nothing to free.
+        """
+        final = not self._expires and attempt not in self._under_way
+        unsure = attempt in self._unsure and not final
+        return Answer(outcome=Status.INFO, error=UNSURE) if unsure else answer
 
     def _renewed(self, told: object, ttl_ns: int) -> Answer:
         outcome = Status.NOT_OWNER if told is False else Status.OK
@@ -136,11 +153,12 @@ class Blocking(_Subject):
         """The same on terms."""
         try:
             made = self._lock(lock, attempt, ttl_ns, wait_ns, terms)
-            if self._with:
-                made.__enter__()
-                granted: object = True
-            else:
-                granted = self._subject.acquire(made, _wait_s(wait_ns))
+            with self._acquiring(attempt):
+                if self._with:
+                    made.__enter__()
+                    granted: object = True
+                else:
+                    granted = self._subject.acquire(made, _wait_s(wait_ns))
         except Exception as error:
             return self._acquired(attempt, self._answer(error))
         return self._acquired(attempt, self._granted(attempt, granted, ttl_ns))
@@ -194,11 +212,12 @@ class Asyncio(_Subject):
         """The same on terms."""
         try:
             made = self._lock(lock, attempt, ttl_ns, wait_ns, terms)
-            if self._with:
-                await made.__aenter__()
-                granted: object = True
-            else:
-                granted = await self._subject.acquire(made, _wait_s(wait_ns))
+            with self._acquiring(attempt):
+                if self._with:
+                    await made.__aenter__()
+                    granted: object = True
+                else:
+                    granted = await self._subject.acquire(made, _wait_s(wait_ns))
         except Exception as error:
             return self._acquired(attempt, self._answer(error))
         return self._acquired(attempt, self._granted(attempt, granted, ttl_ns))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,6 @@ from typing import TypeVar
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.plans.manifest import Manifest, parsed
-from holdfast.harness.recording.full_disk import naming
 from holdfast.harness.runs import files
 
 T = TypeVar("T")
@@ -167,25 +165,3 @@ def read_lines(
 
 ORDERS = "orders.bin"
 """The legal orders that prove exact properties, beside verdicts.json."""
-TRAVELS = ("harness", "workloads", "nemesis", "clusters")
-
-
-def pack_code(package: Path, target: Path, own: Path | None = None) -> None:
-    """The code that runs on nodes as one zip, importable through PYTHONPATH.
-
-    `package` is the folder of the installed `holdfast` package, `own` one of modules to add.
-    """
-    with naming(target), zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path in [package / "__init__.py", *_python_files(package)]:
-            archive.write(path, Path("holdfast") / path.relative_to(package))
-        if own is not None:
-            for path in sorted(own.rglob("*.py")):
-                archive.write(path, path.relative_to(own))
-
-
-def _python_files(package: Path) -> Iterator[Path]:
-    for room in TRAVELS:
-        for folder, _, names in os.walk(package / room, followlinks=True):
-            for name in sorted(names):
-                if name.endswith(".py"):
-                    yield Path(folder, name)

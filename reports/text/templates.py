@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import os
+import pickle
 import re
+import sys
 from base64 import b64encode
+from contextlib import suppress
 from pathlib import Path
 from types import CodeType
 
@@ -38,24 +43,58 @@ def state(judgement: Judgement) -> str:
 
 
 class CompiledTemplates(BytecodeCache):
-    """Code of the templates that this process has compiled.
+    """Code of the templates: of this process, and in a folder as Python keeps that of modules.
 
     Every report has its own environment, whose globals depend on the run. The code depends on the
-    source and the filters, which all environments share.
+    source and on what all environments share, which is in this module. Compiling all templates
+    takes 0.25 s of CPU.
+
+    folder   beside the templates: who may write there can change them too
     """
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
         self._codes: dict[tuple[str, str], CodeType] = {}
+        self._folder = folder
 
     def load_bytecode(self, bucket: Bucket) -> None:
         bucket.code = self._codes.get((bucket.key, bucket.checksum))
+        if bucket.code is None:
+            with suppress(OSError, EOFError, pickle.PickleError):
+                content = self._file(bucket).read_bytes()
+                stamp = _stamp(bucket)
+                if content.startswith(stamp):
+                    # Checks the versions of Python and of the library, and the template's source.
+                    bucket.bytecode_from_string(content[len(stamp) :])
 
     def dump_bytecode(self, bucket: Bucket) -> None:
-        if bucket.code is not None:
-            self._codes[bucket.key, bucket.checksum] = bucket.code
+        if bucket.code is None:
+            return
+        self._codes[bucket.key, bucket.checksum] = bucket.code
+        if sys.dont_write_bytecode:
+            return
+        target = self._file(bucket)
+        part = target.with_suffix(f".{os.getpid()}")
+        with suppress(OSError):
+            self._folder.mkdir(exist_ok=True)
+            part.write_bytes(_stamp(bucket) + bucket.bytecode_to_string())
+            part.replace(target)
+
+    def _file(self, bucket: Bucket) -> Path:
+        return self._folder / f"{bucket.key}.{sys.implementation.cache_tag}.jinja"
 
 
-COMPILED = CompiledTemplates()
+@functools.cache
+def _source() -> bytes:
+    """This module, on whose environment and filters the code of a template depends."""
+    return Path(__file__).read_bytes()
+
+
+def _stamp(bucket: Bucket) -> bytes:
+    """What the code in a file was compiled of."""
+    return hashlib.sha256(_source() + bucket.checksum.encode()).digest()
+
+
+COMPILED = CompiledTemplates(TEMPLATES / "__pycache__")
 
 
 def template_environment() -> Environment:

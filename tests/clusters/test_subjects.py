@@ -275,6 +275,7 @@ def setup(**options: str) -> ClientSetup:
         (Refused(), "call", Status.FAIL, Status.INFO),
         (ZeroDivisionError(), "call", Status.INFO, Status.INFO),
         (ZeroDivisionError(), "forgets", Status.INFO, Status.INFO),
+        (ZeroDivisionError(), "forgets, without a lease", Status.INFO, Status.NOT_OWNER),
         (None, "with", Status.OK, Status.OK),
         (Refused(), "with", Status.FAIL, Status.OK),
     ],
@@ -283,21 +284,24 @@ def test_answers_and_errors_of_a_blocking_library(
     says: Any, way: str, outcome: Status, released: Status
 ) -> None:
     sys.modules["holdfast.clusters.libraries.adapters.scripted"] = subject(says)
-    made = Blocking("scripted", setup(way=way.replace("forgets", "call")))
+    forgets, expire = way.startswith("forgets"), "none" if "without" in way else "lease"
+    made = Blocking("scripted", setup(way="call" if forgets else way, expire=expire))
     made.open()
-    if way == "forgets":
+    if forgets:
         # As redis-py does: what it was not told of it does not ask the server for.
         made._subject.release = lambda held: False
     asked = made.acquire("l", attempt=7, ttl_ns=LEASE_NS, wait_ns=0, mode=Mode.EXCLUSIVE)
     assert asked.outcome is outcome
     assert made.release(GRANT).outcome is released
     # Only where it is certain that nothing was granted.
-    never = Status.INFO if outcome is Status.INFO else Status.NOT_OWNER
+    unsure = outcome is Status.INFO and expire == "lease"
+    never = Status.INFO if unsure else Status.NOT_OWNER
     assert made.release(GRANT).outcome is never
 
 
-@pytest.mark.usefixtures("_forget")
-def test_a_library_cannot_know_whether_a_cancelled_acquire_was_granted() -> None:
+def forgetful() -> Any:
+    """A library whose acquire lasts until it is cancelled; then it has nothing to release."""
+
     async def cut_off(held: Made, wait_s: float) -> bool:
         await asyncio.Event().wait()
         return True
@@ -309,18 +313,45 @@ def test_a_library_cannot_know_whether_a_cancelled_acquire_was_granted() -> None
     adapter.Subject = lambda setup: SimpleNamespace(
         lock=lambda *args: Made(None), acquire=cut_off, release=not_ours
     )
-    sys.modules["holdfast.clusters.libraries.adapters.scripted"] = adapter
+    return adapter
+
+
+@pytest.mark.usefixtures("_forget")
+@pytest.mark.parametrize(
+    ("expire", "ended", "outcome"),
+    [
+        # The server may keep the lock for its lease.
+        ("lease", True, Status.INFO),
+        ("lease", False, Status.INFO),
+        # Nobody else frees it: that it has nothing to free is the library's last word, once its
+        # acquire is over.
+        ("none", True, Status.NOT_OWNER),
+        ("zero", True, Status.NOT_OWNER),
+        ("none", False, Status.INFO),
+    ],
+)
+def test_what_a_library_says_of_a_lock_whose_acquire_was_cancelled(
+    expire: str, ended: bool, outcome: Status
+) -> None:
+    sys.modules["holdfast.clusters.libraries.adapters.scripted"] = forgetful()
 
     async def story() -> Answer:
-        made = Asyncio("scripted", setup())
+        made = Asyncio("scripted", setup(expire=expire))
         await made.open()
-        asked = made.acquire("l", attempt=7, ttl_ns=LEASE_NS, wait_ns=0, mode=Mode.EXCLUSIVE)
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(asked, 0.01)
-        return await made.release(GRANT)
+        asked = asyncio.ensure_future(
+            made.acquire("l", attempt=7, ttl_ns=LEASE_NS, wait_ns=0, mode=Mode.EXCLUSIVE)
+        )
+        await asyncio.sleep(0)
+        if ended:
+            asked.cancel()
+            await asyncio.wait([asked])
+        answer = await made.release(GRANT)
+        asked.cancel()
+        return answer
 
     answer = asyncio.run(story())
-    assert answer.outcome is Status.INFO and "no certain outcome" in answer.error
+    assert answer.outcome is outcome
+    assert ("no certain outcome" in answer.error) == (outcome is Status.INFO)
 
 
 @pytest.mark.usefixtures("_forget")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+import sys
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -268,10 +269,8 @@ def test_the_timeline_follows_the_first_cause_and_the_rest_follows_the_timeline(
     assert sorted([*cards, *places]) == [cards[0], places[0], places[1], cards[1], places[2]]
 
 
-def test_templates_are_compiled_once_and_show_the_run_that_they_are_given(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(templates, "COMPILED", templates.CompiledTemplates())
+def compiled_names(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
+    """The templates that are compiled from now on, as in a new process with this folder."""
     compiled: list[str] = []
     compiling = Environment.compile
 
@@ -279,12 +278,61 @@ def test_templates_are_compiled_once_and_show_the_run_that_they_are_given(
         compiled.append(name)
         return compiling(self, source, name, filename)
 
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    monkeypatch.setattr(templates, "COMPILED", templates.CompiledTemplates(folder))
     monkeypatch.setattr(Environment, "compile", counted)
+    return compiled
+
+
+def test_templates_are_compiled_once_and_show_the_run_that_they_are_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled = compiled_names(monkeypatch, tmp_path)
     first = html.render(specimens.broken(), MANIFEST, PLAN)
     assert "report.html" in compiled and len(set(compiled)) == len(compiled)
     other = html.render(specimens.clean(), MANIFEST, PLAN)
     assert html.render(specimens.broken(), MANIFEST, PLAN) == first != other
     assert len(set(compiled)) == len(compiled)
+
+
+def test_the_next_process_compiles_no_template_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = html.render(specimens.broken(), MANIFEST, PLAN)
+    with monkeypatch.context() as patch:
+        assert compiled_names(patch, tmp_path) == []
+        assert html.render(specimens.broken(), MANIFEST, PLAN) == first
+    with monkeypatch.context() as patch:
+        compiled = compiled_names(patch, tmp_path)
+        assert html.render(specimens.broken(), MANIFEST, PLAN) == first
+        assert compiled == []
+
+
+@pytest.mark.parametrize("damage", ["cut short", "of other filters", "unreadable", "no folder"])
+def test_code_of_templates_that_cannot_be_used_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    folder = tmp_path / "kept"
+    with monkeypatch.context() as patch:
+        compiled_names(patch, folder)
+        first = html.render(specimens.broken(), MANIFEST, PLAN)
+    files = sorted(folder.iterdir())
+    assert files and all(path.suffix == ".jinja" for path in files)
+    for path in files:
+        content = path.read_bytes()
+        path.unlink()
+        if damage == "cut short":
+            path.write_bytes(content[:40])
+        if damage == "of other filters":
+            path.write_bytes(b"0" * 32 + content[32:])
+        if damage == "unreadable":
+            path.mkdir()
+    if damage == "no folder":
+        folder.rmdir()
+        folder.touch()
+    compiled = compiled_names(monkeypatch, folder)
+    assert html.render(specimens.broken(), MANIFEST, PLAN) == first
+    assert len(compiled) == len(files)
 
 
 def test_a_section_without_content_is_absent() -> None:

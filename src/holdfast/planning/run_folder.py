@@ -18,7 +18,7 @@ from holdfast.harness.core.ports import Installs
 from holdfast.harness.plans.manifest import OWN, Origin, to_table
 from holdfast.harness.plans.plan import to_toml
 from holdfast.harness.recording import full_disk
-from holdfast.harness.runs import directory
+from holdfast.harness.runs import directory, node_code
 from holdfast.harness.runs.directory import RunDir
 from holdfast.planning import capacity, own_code, packages
 from holdfast.planning.manifest import manifest
@@ -62,7 +62,8 @@ def create(
         own = own_code.copy(plan, run)
         if plan.backend not in catalogue.VIRTUAL_TIME:
             # Nothing travels into the simulator.
-            directory.pack_code(Path(holdfast.__file__).parent, run.code, own)
+            client = found.entry.partition(":")[0].rpartition(".")[0]
+            node_code.pack(Path(holdfast.__file__).parent, run.code, own, client=client)
         made = manifest(found, name, again, fetched)
         if isinstance(found.system, Installs):
             added = found.system.ship(Path(fetched.folders[0]), run.program, found.options)

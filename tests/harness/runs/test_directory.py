@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-import zipfile
 from pathlib import Path
 
 import pytest
 
-import holdfast
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.plans.manifest import to_table
-from holdfast.harness.properties import PROPERTIES
 from holdfast.harness.runs import directory, files
-from holdfast.harness.runs.directory import READABLE, TRAVELS, RunDir
+from holdfast.harness.runs.directory import READABLE, RunDir
 from tests.manifests import manifest
 
 
@@ -148,45 +143,6 @@ def test_lines_before_a_damaged_one_are_given_and_its_number_is_told(tmp_path: P
         list(directory.read_lines(path, files.table, most=30))
 
 
-def test_a_node_imports_the_packed_code_and_nothing_else_is_in_it(tmp_path: Path) -> None:
-    package, own = tmp_path / "holdfast", tmp_path / "own"
-    kept = [f"{room}/{part}" for room in TRAVELS for part in ("__init__.py", "b.py", "in/c.py")]
-    left = ["checkers/a.py", "harness/readme.md", "harness/data.pyc", "top.py"]
-    for name in (*kept, *left, "__init__.py"):
-        (package / name).parent.mkdir(parents=True, exist_ok=True)
-        (package / name).write_text(f"NAME = {name!r}\n")
-    for name in ("mine.py", "more/yours.py", "notes.txt"):
-        (own / name).parent.mkdir(parents=True, exist_ok=True)
-        (own / name).write_text(f"NAME = {name!r}\n")
-    directory.pack_code(package, tmp_path / "alone.zip")
-    directory.pack_code(package, tmp_path / "code.zip", own)
-    names = zipfile.ZipFile(tmp_path / "alone.zip").namelist()
-    assert sorted(names) == sorted(f"holdfast/{name}" for name in ("__init__.py", *kept))
-    assert zipfile.ZipFile(tmp_path / "code.zip").namelist() == [
-        *names, "mine.py", "more/yours.py",
-    ]  # fmt: skip
-    code = "import mine, holdfast.harness.b as b; print(mine.NAME, b.NAME)"
-    said = subprocess.run(
-        [sys.executable, "-S", "-P", "-c", code], env={"PYTHONPATH": str(tmp_path / "code.zip")},
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert said.stdout == "mine.py harness/b.py\n"
-
-
-def test_a_room_that_is_a_link_is_packed_too(tmp_path: Path) -> None:
-    """In a checkout the rooms of the package are links to the folders beside `src`."""
-    (tmp_path / "room").mkdir()
-    (tmp_path / "room" / "a.py").touch()
-    package = tmp_path / "holdfast"
-    package.mkdir()
-    (package / "__init__.py").touch()
-    (package / TRAVELS[0]).symlink_to(tmp_path / "room")
-    directory.pack_code(package, tmp_path / "code.zip")
-    assert zipfile.ZipFile(tmp_path / "code.zip").namelist() == [
-        "holdfast/__init__.py", f"holdfast/{TRAVELS[0]}/a.py",
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("error", "said"),
     [
@@ -231,14 +187,3 @@ def test_each_type_of_field_refuses_the_others(field: str, wrong: list[object]) 
     for value in wrong:
         assert rejected({"id": "f1", field: value}).startswith(f"{field} is ")
     assert len(rejected({field: ["x" * 100, 1]})) < 80
-
-
-def test_a_node_finds_every_property_in_the_packed_code(tmp_path: Path) -> None:
-    """They are found by listing their folder, which there is one of the zip."""
-    directory.pack_code(Path(holdfast.__file__).parent, tmp_path / "code.zip")
-    code = "from holdfast.harness.properties import PROPERTIES; print(*PROPERTIES)"
-    done = subprocess.run(
-        [sys.executable, "-S", "-P", "-c", code], env={"PYTHONPATH": str(tmp_path / "code.zip")},
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert done.stdout.split() == list(PROPERTIES)
