@@ -20,6 +20,8 @@ from holdfast.harness.core.verdict import Verdict
 from holdfast.reports.many.matrix import Matrix, Square, matrix, of_squares
 
 SCHEMA = "holdfast-counts/1"
+MOST_SEEDS = 10_000_000
+"""of one pair in a file; more would fill the memory"""
 SEED = re.compile(r" --seed \d+")
 
 
@@ -116,7 +118,10 @@ class Edition:
 def read(text: bytes, where: str) -> Edition:
     """The edition of a file. UsageError if it is not one."""
     try:
-        edition = msgspec.json.decode(text, type=Edition)
+        content = msgspec.json.decode(text)
+        for group in _groups_of(content):
+            group["seeds"] = _single(group.get("seeds"))
+        edition = msgspec.convert(content, type=Edition)
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
         raise UsageError(f"{where}: not counts of a matrix: {error}") from error
     if edition.schema != SCHEMA:
@@ -125,8 +130,44 @@ def read(text: bytes, where: str) -> Edition:
 
 
 def text_of(edition: Edition) -> bytes:
-    """The text of a file; the same groups give the same text."""
-    return msgspec.json.format(msgspec.json.encode(asdict(edition)), indent=1) + b"\n"
+    """The text of a file; the same groups give the same text. Seeds that follow each other are a
+    pair of the first and the last one."""
+    content = asdict(edition)
+    for group in content["groups"]:
+        group["seeds"] = _paired(group["seeds"])
+    return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
+
+
+def _groups_of(content: object) -> list[dict[str, object]]:
+    groups = content.get("groups") if isinstance(content, dict) else None
+    return [one for one in groups if isinstance(one, dict)] if isinstance(groups, list) else []
+
+
+def _paired(seeds: Sequence[int]) -> list[list[int]]:
+    """[1, 2, 3, 7] -> [[1, 3], [7, 7]]."""
+    pairs: list[list[int]] = []
+    for seed in seeds:
+        if pairs and pairs[-1][1] == seed - 1:
+            pairs[-1][1] = seed
+        else:
+            pairs.append([seed, seed])
+    return pairs
+
+
+def _single(seeds: object) -> object:
+    """Seeds of a file as numbers: pairs of the first and the last one, or numbers. What is neither
+    stays, to be refused."""
+    try:
+        pairs = msgspec.convert(seeds, type=list[int | tuple[int, int]])
+    except msgspec.ValidationError:
+        return seeds
+    numbers: list[int] = []
+    for one in pairs:
+        first, last = (one, one) if isinstance(one, int) else one
+        if last - first > MOST_SEEDS:
+            return seeds
+        numbers.extend(range(first, last + 1))
+    return numbers
 
 
 def _group(

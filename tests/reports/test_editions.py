@@ -71,9 +71,25 @@ def test_runs_of_which_the_checkers_are_unknown_are_no_part_of_an_edition() -> N
 
 
 def test_what_is_no_file_of_counts_is_refused() -> None:
-    for text in (b"{", b"[]", b'{"schema": "other/1", "groups": []}', b'{"groups": [1]}'):
+    text = text_of(Edition().with_results(runs(range(3)), SIM)).decode()
+    content = json.loads(text)
+    assert content["groups"][0]["seeds"] == [[0, 2]]
+    wrong = [b"{", b"[]", b'{"schema": "other/1", "groups": []}', b'{"groups": [1]}', b"7"]
+    for seeds in ([[0, 1 << 62]], [[0, 2, 3]], ["0"], [[0.5, 1]], None, [[None, 1]]):
+        content["groups"][0]["seeds"] = seeds
+        wrong.append(json.dumps(content).encode())
+    for content_of_file in wrong:
         with pytest.raises(UsageError, match=r"counts\.json"):
-            read(text, "counts.json")
+            read(content_of_file, "counts.json")
+
+
+def test_seeds_may_be_pairs_or_numbers() -> None:
+    made = [one for one in runs(range(12)) if one.seed not in (4, 5, 9)]
+    text = text_of(Edition().with_results(made, SIM))
+    content = json.loads(text)
+    assert content["groups"][0]["seeds"] == [[0, 3], [6, 8], [10, 11]]
+    content["groups"][0]["seeds"] = [0, 1, 2, 3, [6, 8], 10, 11]
+    assert text_of(read(json.dumps(content).encode(), "counts.json")) == text
 
 
 def test_a_campaign_is_added_to_a_file_and_shown_from_it(
@@ -92,5 +108,5 @@ def test_a_campaign_is_added_to_a_file_and_shown_from_it(
     )
     assert cell["state"] == "violated" and cell["evidence"][0]["command"].startswith("holdfast run")
     (group,) = json.loads(Path("counts.json").read_text())["groups"]
-    assert group["seeds"] == [1, 2] and "--seed" not in group["plan"]
+    assert group["seeds"] == [[1, 2]] and "--seed" not in group["plan"]
     assert group["checkers"] == fingerprints.checkers() and group["version"]
