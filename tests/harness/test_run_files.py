@@ -147,6 +147,7 @@ OPENS_BY_ITSELF = {
     "harness/campaigns/journal.py": "a journal of the user's campaign",
     "harness/recording/starvation.py": "the kernel's own file",
     "harness/runs/registry.py": "notes of this user",
+    "harness/runs/node_code.py": "our own code",
     "harness/campaigns/baseline.py": "a file of the user's",
     "harness/core/loading.py": "code",
     "harness/foreign/jepsen_store.py": "a folder of the user's",
