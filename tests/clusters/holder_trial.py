@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import itertools
 import json
 import os
 import socket
@@ -500,17 +501,28 @@ class Trial:
     async def held(self, name: str) -> tuple[str, Grant]:
         """A lock that the client holds; it may take a while to connect after the state before."""
         deadline = time.monotonic() + SETTLED_S
-        while True:
+        for tries in itertools.count():
             lock = f"{name}-{self.attempts}"
-            said, grant = await self.acquire(0, lock, self.first_ns)
+            said, grant = await self.acquire(0, lock, self.first_ns + tries * SECOND)
             if said.outcome is Status.OK:
                 return lock, grant
             assert time.monotonic() < deadline, (name, said)
+        raise AssertionError(name)
 
     async def taken(self, lock: str) -> None:
-        """The other client holds a lock; its last session may have been ended."""
+        """The other client holds a lock; its last session may have been ended.
+
+        On a busy machine an election can take longer than a try, so it waits a second longer each
+        time; and a library that renews by itself may have made the lock's entry again before the
+        other one came.
+        """
         deadline = time.monotonic() + SETTLED_S
-        while (said := (await self.acquire(1, lock, self.first_ns))[0]).outcome is not Status.OK:
+        for tries in itertools.count():
+            for contender in self.server.contenders(lock) if tries else ():
+                self.server.delete(contender)
+            said, _ = await self.acquire(1, lock, self.first_ns + tries * SECOND)
+            if said.outcome is Status.OK:
+                return
             assert time.monotonic() < deadline, (lock, said)
 
     async def meet(self, call: str, state: str) -> None:
