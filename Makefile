@@ -101,7 +101,7 @@ soak: $(VENV)/ready
 	-$(BIN)/holdfast campaign examples/soak.toml -j 1 --time $(SOAK)
 	$(BIN)/holdfast matrix .holdfast/campaigns/soak
 
-# The lock atlas: at most 63,000 simulated runs, two hours of one core; a round on real servers takes 20 minutes,
+# The lock atlas: at most 68,000 simulated runs, two hours of one core; a round on real servers takes 20 minutes,
 # and there are 300. Calling it again goes on where it was. Some locks break a promise by design.
 atlas: $(VENV)/ready
 	-$(BIN)/holdfast campaign examples/atlas-simulated.toml

@@ -130,12 +130,14 @@ def read(text: bytes, where: str) -> Edition:
 
 
 def text_of(edition: Edition) -> bytes:
-    """The text of a file; the same groups give the same text. Seeds that follow each other are a
-    pair of the first and the last one."""
-    content = asdict(edition)
-    for group in content["groups"]:
-        group["seeds"] = _paired(group["seeds"])
-    return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
+    """The text of a file, a line per group; the same groups give the same text. Seeds that follow
+    each other are a pair of the first and the last one."""
+    lines = []
+    for group in edition.groups:
+        content = asdict(group)
+        lines.append(msgspec.json.encode(content | {"seeds": _paired(content["seeds"])}))
+    head = b'{"schema": ' + msgspec.json.encode(edition.schema) + b', "groups": [\n'
+    return head + b",\n".join(lines) + b"\n]}\n"
 
 
 def _groups_of(content: object) -> list[dict[str, object]]:
