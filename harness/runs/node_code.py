@@ -23,7 +23,7 @@ AT_START: tuple[str, ...] = (
 )
 """Folders whose modules the processes of a run import as they start."""
 LEVEL = 2
-"""Of deflate: a quarter of the time of level 6, and a twentieth more bytes."""
+"""Of deflate: a quarter less time than level 6 takes, and a twentieth more bytes."""
 FIXED = 1
 """Flag of a .pyc that is not compared with its source (PEP 552)."""
 
@@ -35,8 +35,8 @@ def pack(package: Path, target: Path, own: Path | None = None, *, client: str = 
     own       a folder of modules to add
     client    the package of modules with which the run's clients take locks
 
-    An archive of sources alone would be compiled again by each process that starts: of six clients,
-    an agent and a resource that took 0.4 s of CPU. So modules that all of them import have their
+    An archive of sources alone would be compiled again by each process that starts (six clients,
+    an agent and a resource). So modules that all of them import have their
     bytecode beside the source, which another version of Python uses instead.
     """
     at_start = AT_START

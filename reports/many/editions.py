@@ -120,7 +120,7 @@ def read(text: bytes, where: str) -> Edition:
     try:
         content = msgspec.json.decode(text)
         for group in _groups_of(content):
-            group["seeds"] = _single(group.get("seeds"))
+            group["seeds"] = _numbers(group.get("seeds"))
         edition = msgspec.convert(content, type=Edition)
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
         raise UsageError(f"{where}: not counts of a matrix: {error}") from error
@@ -156,7 +156,7 @@ def _paired(seeds: Sequence[int]) -> list[list[int]]:
     return pairs
 
 
-def _single(seeds: object) -> object:
+def _numbers(seeds: object) -> object:
     """Seeds of a file as numbers: pairs of the first and the last one, or numbers. What is neither
     stays, to be refused."""
     try:
@@ -166,7 +166,7 @@ def _single(seeds: object) -> object:
     numbers: list[int] = []
     for one in pairs:
         first, last = (one, one) if isinstance(one, int) else one
-        if last - first > MOST_SEEDS:
+        if not first <= last <= first + MOST_SEEDS:
             return seeds
         numbers.extend(range(first, last + 1))
     return numbers

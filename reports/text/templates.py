@@ -46,8 +46,7 @@ class CompiledTemplates(BytecodeCache):
     """Code of the templates: of this process, and in a folder as Python keeps that of modules.
 
     Every report has its own environment, whose globals depend on the run. The code depends on the
-    source and on what all environments share, which is in this module. Compiling all templates
-    takes 0.25 s of CPU.
+    source and on what all environments share, which is in this module.
 
     folder   beside the templates: who may write there can change them too
     """
@@ -74,10 +73,13 @@ class CompiledTemplates(BytecodeCache):
             return
         target = self._file(bucket)
         part = target.with_suffix(f".{os.getpid()}")
-        with suppress(OSError):
+        try:
             self._folder.mkdir(exist_ok=True)
             part.write_bytes(_stamp(bucket) + bucket.bytecode_to_string())
             part.replace(target)
+        except OSError:
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
 
     def _file(self, bucket: Bucket) -> Path:
         return self._folder / f"{bucket.key}.{sys.implementation.cache_tag}.jinja"

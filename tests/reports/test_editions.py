@@ -75,7 +75,7 @@ def test_what_is_no_file_of_counts_is_refused() -> None:
     content = json.loads(text)
     assert content["groups"][0]["seeds"] == [[0, 2]]
     wrong = [b"{", b"[]", b'{"schema": "other/1", "groups": []}', b'{"groups": [1]}', b"7"]
-    for seeds in ([[0, 1 << 62]], [[0, 2, 3]], ["0"], [[0.5, 1]], None, [[None, 1]]):
+    for seeds in ([[0, 1 << 62]], [[2, 0]], [[0, 2, 3]], ["0"], [[0.5, 1]], None, [[None, 1]]):
         content["groups"][0]["seeds"] = seeds
         wrong.append(json.dumps(content).encode())
     for content_of_file in wrong:

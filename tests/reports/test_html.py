@@ -333,6 +333,8 @@ def test_code_of_templates_that_cannot_be_used_is_made_again(
     compiled = compiled_names(monkeypatch, folder)
     assert html.render(specimens.broken(), MANIFEST, PLAN) == first
     assert len(compiled) == len(files)
+    left = [] if damage == "no folder" else sorted(folder.iterdir())
+    assert left == ([] if damage == "no folder" else files), "nothing but them"
 
 
 def test_a_section_without_content_is_absent() -> None:

@@ -152,10 +152,8 @@ def test_without_bytecode_a_node_compiles_the_source(
     package, archive = package_with(tmp_path, text), tmp_path / "code.zip"
     monkeypatch.setattr(sys, "dont_write_bytecode", reason == "not asked")
     if reason == "no place":
-        place = Path(cache_from_source(str(package / CORE)))
-        place.mkdir(
-            parents=True
-        )  # A folder of this name cannot be written as a file, by root either.
+        # A folder of this name cannot be written as a file, by root either.
+        Path(cache_from_source(str(package / CORE))).mkdir(parents=True)
     node_code.pack(package, archive)
     assert f"holdfast/{CORE}c" not in zipfile.ZipFile(archive).namelist()
     if reason != "no program":
