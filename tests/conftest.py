@@ -9,7 +9,7 @@ from collections.abc import Generator
 import pytest
 from hypothesis import HealthCheck, settings
 
-from holdfast.harness.runs import inherited_signals
+from holdfast.harness.runs import signals
 from tests import heavy, kept_times, left_behind, quick, shared_out, tools
 from tests.draws import Draws, asked
 
@@ -20,7 +20,7 @@ settings.load_profile("holdfast")
 
 def pytest_configure(config: pytest.Config) -> None:
     """Whoever starts the tests may ignore signals that end servers: nohup, `&` in a script."""
-    inherited_signals.end_here()
+    signals.end_here()
     config.pluginmanager.register(left_behind)
     config.pluginmanager.register(kept_times)
     config.pluginmanager.register(heavy)

@@ -9,7 +9,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from holdfast.clusters.backends import processes
-from holdfast.clusters.backends.processes import DIES_WITH_DRIVER
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.ports import Command, Place
@@ -61,7 +60,7 @@ class Children:
         words = [*enter, *become, *command.argv]
         with command.log.open("ab") as log:
             process = await self._spawn(words, command.env, command.log.parent, log.fileno())
-        first = [*DIES_WITH_DRIVER[:1], *enter[:1], *become[:1], command.prelude]
+        first = [processes.ONLY_UNDER, *enter[:1], *become[:1], command.prelude]
         steps = [word.encode() for word in first if word]
         lives = await processes.became(process.pid, steps, where=where)
         if not lives and await _exit_code(process) in NOT_RUN:
@@ -96,7 +95,7 @@ class Children:
     ) -> asyncio.subprocess.Process:
         path = os.environ.get("PATH", os.defpath)
         process = await asyncio.create_subprocess_exec(
-            *DIES_WITH_DRIVER,
+            *processes.dies_with_us(),
             *words,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=output,

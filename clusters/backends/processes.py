@@ -13,7 +13,8 @@ from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.runs import registry
 
 DIES_WITH_DRIVER = ("setpriv", "--pdeathsig", "KILL", "--")
-
+ONLY_UNDER = '[ "$PPID" = "$0" ] && exec "$@"'
+"""Shell: go on only as a child of the process whose pid comes next."""
 
 START_NS = 20 * SECOND
 AS_NOBODY = ("unshare", "--user", "--ipc", "--map-user=65534", "--map-group=65534", "--")
@@ -22,6 +23,16 @@ namespace, so that its shared memory ends with it."""
 
 END_NS = 5 * SECOND
 POLL_NS = MILLISECOND
+
+
+def dies_with_us() -> tuple[str, ...]:
+    """Words before a command: the kernel kills it when the thread that starts it ends, for any
+    reason.
+
+    The child itself asks the kernel for that. If we are killed before it does, it has another
+    parent by then, and ends at once.
+    """
+    return (*DIES_WITH_DRIVER, "sh", "-c", ONLY_UNDER, str(os.getpid()))
 
 
 async def until(condition: Callable[[], bool], *, bound_ns: int, where: str, what: str) -> None:

@@ -22,7 +22,7 @@ from holdfast.harness.core.ports import Place
 from holdfast.harness.driver.host_runtime import HostRuntime
 from holdfast.harness.driver.run import END_WORKLOAD, Run
 from holdfast.harness.recording import starvation
-from holdfast.harness.runs import inherited_signals
+from holdfast.harness.runs import signals
 from holdfast.harness.runs.directory import RunDir
 
 
@@ -75,7 +75,7 @@ async def _main(started: Callable[[], Run]) -> None:
 
 def main(argv: list[str]) -> int:
     """Exit code 0: a complete history; 130: stopped; else that of the error it printed."""
-    inherited_signals.end_here()
+    signals.end_here()
     run = RunDir(Path(argv[1]))
     manifest = run.read_manifest()
     starvation.begin(run.path, "driver")

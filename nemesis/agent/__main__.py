@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 
-from holdfast.harness.runs import inherited_signals
+from holdfast.harness.runs import signals
 from holdfast.nemesis.agent.requests import FaultAgent
 
 LONGEST_LINE = 1 << 20
@@ -22,7 +22,7 @@ LONGEST_LINE = 1 << 20
 
 def main() -> int:
     """Serves until the driver exits; 0 if everything could be healed, else 1."""
-    inherited_signals.end_here()
+    signals.end_here()
     with suppress(PermissionError):
         os.setsid()
     agent = FaultAgent()

@@ -7,11 +7,12 @@ if __name__ == "__main__" and not sys.flags.safe_path:
     # `-m` puts the current folder first on the path; a json.py there is none of our business.
     del sys.path[0]
 
-from holdfast.whole_imports import loaded
+from holdfast.interrupts import loaded, never_lost
 
 
 def main() -> object:
     """The program. Ends the process with the exit code of the command."""
+    never_lost()
     try:
         commands = loaded("holdfast.commands")
     except KeyboardInterrupt:

@@ -9,12 +9,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from holdfast.clusters.backends import frozen_disks, processes
 from holdfast.harness.core.clock import SECOND, now_ns
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.seeds import stream
@@ -127,6 +129,23 @@ def processes_of(run_dir: Path) -> list[int]:
         except OSError:
             continue
     return found
+
+
+def left_of(run_dir: Path) -> str:
+    """A line for each process of the run: its pid, state, parent, where it waits, its command."""
+    lines = []
+    for pid in processes_of(run_dir):
+        state, parent = "?", "?"
+        with suppress(OSError):
+            state, parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:2]
+        waits, command = processes.sleeps_in(pid), processes.shown_line(pid)
+        lines.append(f"{pid} {state} of {parent} {waits} {command[-120:]}")
+    return "\n".join(lines) or "no process"
+
+
+def disks_of(run_dir: Path) -> list[str]:
+    """The loop devices with disks of the run: every run has an n1, so they are told by its name."""
+    return [one.path for one in frozen_disks.devices() if one.label == run_dir.name]
 
 
 def stopped(pids: list[int]) -> list[int]:

@@ -20,7 +20,6 @@ from tests import needs
 from tests.front import aborted
 from tests.front.faulted import in_empty_folder, the_fault
 from tests.front.test_links_and_limits import injected
-from tests.nemesis.test_agent_disks import attached
 
 pytestmark = pytest.mark.slow
 
@@ -124,12 +123,14 @@ def test_no_system_promises_anything_on_a_kernel_that_lies(act: str, promised: b
 @pytest.mark.parametrize("who", ["driver", "both"])
 def test_a_driver_that_is_killed_leaves_no_disk(tmp_path: Path, faults: str, who: str) -> None:
     started = aborted.start(tmp_path, "local", 1, faults=faults)
-    aborted.wait_for(lambda: attached(started.run_dir / "data" / "n1"), 5, "no disk")
+    aborted.wait_for(lambda: aborted.disks_of(started.run_dir), 5, "no disk")
     aborted.wait_for(aborted.until(3.0), 8, "time does not pass")
     aborted.kill(started, who)
     started.process.wait(60)
     aborted.wait_for(
-        lambda: not attached(started.run_dir / "data" / "n1"), 10, "a loop device is left"
+        lambda: not aborted.disks_of(started.run_dir),
+        10,
+        lambda: f"a loop device is left, with {aborted.left_of(started.run_dir)}",
     )
     assert aborted.processes_of(started.run_dir) == []
     assert not (started.run_dir / "data" / "n1").is_mount()

@@ -56,7 +56,9 @@ def run_ended(folder: Path, how: str, after_s: float) -> tuple[Path, str]:
                 process.kill()
             processes.kill([note["pid"], *marked] if how == "everybody" else [note["pid"]])
         process.wait(60)
-        aborted.wait_for(lambda: not aborted.processes_of(run_dir), 10, "a process is left")
+        aborted.wait_for(
+            lambda: not aborted.processes_of(run_dir), 10, lambda: aborted.left_of(run_dir)
+        )
     finally:
         process.kill()
         process.wait(10)

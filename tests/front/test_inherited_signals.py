@@ -136,10 +136,10 @@ signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 for number in {[int(number) for number in ENDING]}:
     signal.signal(number, signal.SIG_IGN)
 signal.pthread_sigmask(signal.SIG_BLOCK, [2])
-from holdfast.harness.runs import inherited_signals
-inherited_signals.end_here()
+from holdfast.harness.runs import signals
+signals.end_here()
 import os, subprocess, sys
-assert all(map(inherited_signals.disregarded, (1, 2, 3)))
+assert all(map(signals.disregarded, (1, 2, 3)))
 for number in (1, 2, 3):
     os.kill(os.getpid(), number)  # ignored still, by us
 child = "import os, signal; signal.signal(2, 0); os.kill(os.getpid(), %d); os._exit(7)"

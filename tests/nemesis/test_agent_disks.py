@@ -85,16 +85,23 @@ class Node:
         return (Path(f"/proc/{self.agent.process.pid}/root{self.at}") / name).stat().st_size
 
     def waits(self) -> bool:
-        """Whether the process waits for its disk."""
-        status = Path(f"/proc/{self.process.pid}/status").read_text()
-        return "State:\tD" in status
+        """Whether the process waits for its disk: it is `D`, and off its processor by now, which
+        the kernel shows by the name of a function."""
+        shown = Path(f"/proc/{self.process.pid}")
+        return "State:\tD" in (shown / "status").read_text() and (
+            (shown / "wchan").read_text() != "0"
+        )
 
 
 @contextmanager
 def deployed(
     folder: Path, program: str = WRITER, environ: Mapping[str, str] | None = None
 ) -> Iterator[Node]:
-    """A node; afterwards nothing of its disk is left. `environ`: more, for its agent."""
+    """A node; afterwards nothing of its disk is left. `environ`: more, for its agent.
+
+    Its memory is named after its folder and the one above; two tests at a time must not share them.
+    """
+    folder /= f"{folder.name}-{os.getpid()}"
     environ = {MOUNTS_VARIABLE: os.readlink("/proc/self/ns/mnt"), **(environ or {})}
     with AgentProcess(["unshare", "--mount", "--"], environ) as agent:
         made = Node(agent, folder / "n1", program)
@@ -129,7 +136,7 @@ def attached_devices(at: Path) -> dict[str, str]:
             text = backing.read_text().strip()
         except OSError:
             continue
-        if f"memfd:holdfast-{at.name}-{at.parent.name}" in text:
+        if f"memfd:holdfast-{at.name}-{at.parent.name} " in text:
             found[f"/dev/{backing.parts[3]}"] = text
     return found
 
@@ -379,4 +386,4 @@ def test_an_agent_that_is_killed_leaves_no_mount_and_no_device(do: str, tmp_path
         node.agent.process.kill()
         if "disk-hang" in do:
             assert node.line() in ("done", "28"), "it was thawed"
-    assert not os.path.ismount(tmp_path / "n1")
+    assert not os.path.ismount(node.at)

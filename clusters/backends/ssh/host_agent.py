@@ -27,7 +27,6 @@ from zipfile import ZipFile
 from holdfast.clusters.backends import processes
 from holdfast.clusters.backends.ssh.file_mirror import FileMirror
 from holdfast.clusters.backends.ssh.node_network import (
-    DIES_WITH_US,
     HostNetwork,
     Impossible,
     missing_tools,
@@ -37,14 +36,14 @@ from holdfast.clusters.backends.ssh.node_network import (
 from holdfast.harness.core.clock import now_ns
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.recording.phase import Phase
-from holdfast.harness.runs import inherited_signals, registry
+from holdfast.harness.runs import registry, signals
 
 SILENCE_S = 10.0
 START_S = 20.0
 END_S = 5.0
 FREE_BYTES = 64 << 20
 NOT_RUN = (126, 127)
-STEPS = (b"setpriv", b"nsenter")
+STEPS = (processes.ONLY_UNDER.encode(), b"setpriv", b"nsenter")
 REACH = "holdfast.clusters.backends.ssh.reach"
 Request = Mapping[str, Any]
 
@@ -236,7 +235,7 @@ class Steward:
     ) -> subprocess.Popen[bytes]:
         own = {"PATH": search_path(), **env, **registry.environ(self._label)}
         return subprocess.Popen(
-            [*DIES_WITH_US, *words],
+            [*processes.dies_with_us(), *words],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
@@ -350,7 +349,7 @@ def say(answer: Mapping[str, Json]) -> None:
 
 def main(argv: list[str]) -> int:
     """Serves until the driver is gone; everything is undone on every exit path."""
-    inherited_signals.end_here()
+    signals.end_here()
     if argv[1] == "--sweep":
         print(json.dumps({"ended": sweep(Path(argv[3]), argv[2])}))  # noqa: T201
         return 0

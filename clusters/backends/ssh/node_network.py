@@ -15,13 +15,14 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from holdfast.clusters.backends import processes
+
 PREFIX_LENGTH = 16
 MTU = 1400
 WITHIN_S = 10.0
 TOOLS = {"ip": "iproute2", "bridge": "iproute2"} | dict.fromkeys(
     ("unshare", "nsenter", "setpriv"), "util-linux"
 )
-DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL", "--")
 
 
 class Impossible(Exception):
@@ -120,7 +121,7 @@ class HostNetwork:
 
     def _hold(self) -> int:
         """Starts a process that holds its own namespace; its pid, once it does."""
-        words = [*DIES_WITH_US, "unshare", "--net", "--", "sleep", "infinity"]
+        words = [*processes.dies_with_us(), "unshare", "--net", "--", "sleep", "infinity"]
         child = subprocess.Popen(
             words,
             stdin=subprocess.DEVNULL,

@@ -18,6 +18,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import NoReturn
 
+from holdfast.clusters.backends import processes
 from holdfast.clusters.systems.program import command_line, protocol
 from holdfast.clusters.systems.user_class.queries import answered
 from holdfast.clusters.systems.user_class.terms import PARAMETERS, QUERIES, named
@@ -41,7 +42,6 @@ UNANSWERED = "the acquire of this attempt is not answered yet: it may be granted
 ACQUIRES = ("acquire", "try")
 SENDERS = ("worker", "program")
 """Which process sends requests to the protected resource: Holdfast's, or the program itself."""
-DIES_WITH_WORKER = ("setpriv", "--pdeathsig", "KILL", "--")
 
 
 Said = Mapping[str, object]
@@ -90,7 +90,7 @@ class ProgramClient:
         argv = command_line.filled(json.loads(options["argv"]), values, folder)
         if shutil.which(argv[0]) is None:
             self._give_up(f"cannot be started: no executable program {argv[0]}")
-        leash = DIES_WITH_WORKER if shutil.which(DIES_WITH_WORKER[0]) else ()
+        leash = processes.dies_with_us() if shutil.which("setpriv") else ()
         pipe = asyncio.subprocess.PIPE
         environ = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
         if options.get("path"):

@@ -191,9 +191,13 @@ def unsupported() -> str | None:
     reason = ptrace.unsupported() or _forbidden()
     if reason is not None:
         return reason
-    # Not a fork, which other threads of this process would make unsafe.
-    words = [sys.executable, "-S", "-P", "-c", "import signal; signal.pause()"]
-    child = os.posix_spawn(words[0], words, os.environ)
+    # Not a fork, which other threads of this process would make unsafe. It reads from a pipe that
+    # only we hold open, so that it ends with us.
+    words = [sys.executable, "-S", "-P", "-c", "import os; os.read(0, 1)"]
+    awaited, held = os.pipe()
+    child = os.posix_spawn(
+        words[0], words, os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, awaited, 0)]
+    )
     try:
         ptrace.seize(child)
         ptrace.interrupt(child)
@@ -202,6 +206,8 @@ def unsupported() -> str | None:
     except OSError as error:
         return f"processes may not be traced here: {error.strerror}"
     finally:
+        os.close(awaited)
+        os.close(held)
         os.kill(child, signal.SIGKILL)
         with suppress(ChildProcessError):
             os.waitpid(child, 0)

@@ -34,7 +34,7 @@ from holdfast.harness.core import extras
 from holdfast.harness.core.errors import EnvironmentFailed, HoldfastError, UsageError
 from holdfast.harness.core.loading import load
 from holdfast.harness.plans.plan import Plan
-from holdfast.harness.runs import inherited_signals, registry
+from holdfast.harness.runs import registry, signals
 from holdfast.planning import fingerprints, prepare
 from holdfast.planning.lazy_holders import with_lazy_holders
 from holdfast.planning.resolve import Prepared, system_options
@@ -304,7 +304,7 @@ def executor(scheduler: str, processes: int) -> Iterator[tuple[Executor, int]]:
         return
     given = os.environ.get(seed_search.SAFE_PATH)
     # Its queues start a process too, so that the path is safe before the pool is made.
-    with seed_search.safe_path(), inherited_signals.passed_on():
+    with seed_search.safe_path(), signals.passed_on():
         pool = seed_search.Pool(
             processes, get_context("spawn"), initializer=_begin, initargs=(given,)
         )

@@ -35,7 +35,7 @@ SURFACE = (
     "harness.recording.segments",
     "harness.runs.directory",
     "harness.runs.files",
-    "harness.runs.inherited_signals",
+    "harness.runs.signals",
     "harness.runs.journal",
     "harness.runs.registry",
     "harness.runs.version",

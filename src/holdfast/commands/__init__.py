@@ -16,8 +16,8 @@ import click
 from holdfast import __version__
 from holdfast.commands.options import CONTEXT
 from holdfast.harness.core.errors import EnvironmentFailed, HoldfastError, no_space
-from holdfast.harness.runs import inherited_signals, registry
-from holdfast.whole_imports import loaded
+from holdfast.harness.runs import registry, signals
+from holdfast.interrupts import loaded
 
 SECTIONS: dict[str, dict[str, str]] = {
     "One run": {
@@ -126,7 +126,7 @@ def interrupted(stop: BaseException | None) -> str:
 
 def main(args: list[str] | None = None) -> object:
     """The program. Ends the process with the exit code of the command."""
-    inherited_signals.end_here()
+    signals.end_here()
     try:
         code = cli.main(args=args, prog_name="holdfast", standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
+from holdfast import interrupts
 from holdfast.commands.options import Command, Whole
-from holdfast.engine import interrupts
 from holdfast.harness.core.errors import UsageError
 
 

@@ -15,7 +15,7 @@ import click
 
 from holdfast.commands.options import Command, Whole, setting
 from holdfast.harness.core.errors import EnvironmentFailed, UsageError
-from holdfast.harness.runs import inherited_signals
+from holdfast.harness.runs import signals
 from holdfast.harness.runs.directory import RUNS
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def _ends_on_interrupt(server: Server) -> threading.Event:
         threading.Thread(target=server.shutdown, daemon=True).start()
 
     main = threading.current_thread() is threading.main_thread()
-    if main and not inherited_signals.disregarded(signal.SIGINT):
+    if main and not signals.disregarded(signal.SIGINT):
         signal.signal(signal.SIGINT, ask)
     return asked
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import click
 
+from holdfast import interrupts
 from holdfast.commands.options import Command, budget_option, hosts_option, out_option
-from holdfast.engine import interrupts, shrinker
+from holdfast.engine import shrinker
 from holdfast.planning import plan_source
 
 

@@ -15,10 +15,9 @@ from functools import partial
 
 import click
 
-from holdfast import catalogue
+from holdfast import catalogue, interrupts
 from holdfast.clusters.backends import leftovers
 from holdfast.clusters.backends.leftovers import Source
-from holdfast.engine import interrupts
 from holdfast.engine.lenses import beside
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.json_value import Json

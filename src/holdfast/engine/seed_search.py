@@ -30,7 +30,7 @@ from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.history import reader
 from holdfast.harness.judging.run_case import case_of
 from holdfast.harness.plans.manifest import Manifest, to_table
-from holdfast.harness.runs import inherited_signals
+from holdfast.harness.runs import signals
 from holdfast.harness.verdicts.departure import Departure, Specification
 from holdfast.harness.verdicts.judged import Judged, Judgement
 from holdfast.harness.verification import verify
@@ -393,15 +393,17 @@ T = TypeVar("T")
 class Pool(ProcessPoolExecutor):
     """A pool whose processes ^C ends without a word. They start in `submit`, with the signal
     blocked: until they have loaded their code it would raise in an import, a traceback for each.
-    Their initializer, `warm_worker`, unblocks it."""
+    Their initializer, `warm_worker`, unblocks it. Another thread of this process still takes it, so
+    that it is deferred here too: one that gets half of its input has a traceback."""
 
     def submit(self, fn: Callable[..., T], /, *args: object, **kwargs: object) -> Future[T]:
         """As `ProcessPoolExecutor`."""
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-        try:
-            return super().submit(fn, *args, **kwargs)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        with signals.deferred():
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+            try:
+                return super().submit(fn, *args, **kwargs)
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _end_with_parent() -> None:
@@ -416,9 +418,9 @@ def warm_worker() -> None:
     """The same in a process of a pool, which ^C ends at once: the command reports it. It ends with
     the command, however that ends."""
     threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
-    if not inherited_signals.disregarded(signal.SIGINT):
+    if not signals.disregarded(signal.SIGINT):
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    inherited_signals.end_here()  # A ^C that came meanwhile ends it here.
+    signals.end_here()  # A ^C that came meanwhile ends it here.
     warm()
 
 
@@ -472,7 +474,7 @@ def explore(
         return
     with (
         safe_path(),
-        inherited_signals.passed_on(),
+        signals.passed_on(),
         Pool(processes, initializer=warm_worker) as pool,
     ):
         try:

@@ -99,8 +99,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 @pytest.fixture
 def lock_campaign(request: pytest.FixtureRequest) -> LockCampaign:
     """The campaign of a test: `lock_campaign.check()` runs the plan of its marker."""
-    from holdfast.harness.runs import inherited_signals
+    from holdfast.harness.runs import signals
     from holdfast.pytest.campaign import LockCampaign
 
-    inherited_signals.end_here()
+    signals.end_here()
     return LockCampaign(request)

@@ -1,8 +1,9 @@
-"""Signals that whatever started us ignores or blocks: nohup, `&` in a script, a runner of CI.
+"""Signals of this process: those it inherits, and ^C where it must not be raised.
 
-Both are inherited, by every process below: a server whose orderly shutdown is such a signal never
-stops. So they end with us. A handler is not inherited. What was ignored gets one that does
-nothing: to us it is as before, and all that we start begins with the default.
+What nohup, `&` in a script or a runner of CI ignores or blocks is inherited, by every process
+below: a server whose orderly shutdown is such a signal never stops. So that ends with us. A handler
+is not inherited. What was ignored gets one that does nothing: to us it is as before, and all that
+we start begins with the default.
 """
 
 from __future__ import annotations
@@ -57,6 +58,31 @@ def passed_on() -> Iterator[None]:
     finally:
         for number in numbers:
             signal.signal(number, _nothing)
+
+
+@contextmanager
+def deferred() -> Iterator[None]:
+    """^C meanwhile is raised at the end, unless something else is; a second one at once.
+
+    In the main thread only, and only where ^C raises KeyboardInterrupt.
+    """
+    usual, asked = signal.default_int_handler, False
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        nonlocal asked
+        asked = True
+        signal.signal(signal.SIGINT, usual)
+
+    if not _changeable() or signal.getsignal(signal.SIGINT) is not usual:
+        yield
+        return
+    signal.signal(signal.SIGINT, ask)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)
+    if asked:
+        raise KeyboardInterrupt
 
 
 def _changeable() -> bool:
