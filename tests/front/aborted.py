@@ -174,6 +174,11 @@ def doctor(started: Started, *words: str) -> dict[str, Any]:
     return found
 
 
+def leftovers(started: Started) -> list[str]:
+    """What `holdfast doctor` finds of this run; another one beside it may just be cleaned up."""
+    return [one for one in doctor(started)["leftovers"] if started.run_dir.name in one]
+
+
 def nothing_acknowledged_is_missing(run_dir: Path) -> int:
     """Each side's record of a write is on the other side's too; the number of writes.
 

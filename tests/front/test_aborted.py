@@ -27,8 +27,7 @@ def check(folder: Path, backend: str, seed: int, who: str, system: str = "refere
         )
         started.process.wait(60)
         aborted.doctor(started, "--clean")
-        left = aborted.doctor(started)["leftovers"]
-        assert [item for item in left if started.run_dir.name in item] == []
+        assert aborted.leftovers(started) == []
         assert aborted.processes_of(started.run_dir) == []
         assert aborted.nothing_acknowledged_is_missing(started.run_dir) > 0
     finally:

@@ -174,7 +174,7 @@ def kill_amid(run: aborted.Started, wanted: set[str], who: str) -> None:
     )
     aborted.wait_for(lambda: not devices & attached(), 10, "a loop device of the run is left")
     assert run.run_dir.name not in Path("/proc/self/mountinfo").read_text()
-    assert aborted.doctor(run)["leftovers"] == []
+    assert aborted.leftovers(run) == []
 
 
 def attached() -> set[tuple[str, str]]:

@@ -114,7 +114,7 @@ def test_after_the_driver_was_killed_the_command_cleans_its_own_run(
     os.kill(run.driver, signal.SIGKILL)
     assert run.process.wait(END_WITHIN_S) in (1, 4)
     all_gone(run)
-    assert aborted.doctor(run)["leftovers"] == []
+    assert aborted.leftovers(run) == []
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
