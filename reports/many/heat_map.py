@@ -51,8 +51,8 @@ def counted(found: Matrix) -> str:
         return COUNTED
     enough, most = min(one.enough for one in held), max(one.held for one in held)
     return (
-        f"{COUNTED} HOLDS takes {enough} runs of a cell without a violation; here are"
-        f" {most} at most, so OPEN is the best that a lock can get."
+        f"{COUNTED} HOLDS takes {enough} runs of a cell without a violation; no cell here has"
+        f" more than {most} of these, so OPEN is the best that a lock can get."
     )
 
 

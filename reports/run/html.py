@@ -105,7 +105,7 @@ def _environment(run: Judged) -> Environment:
     environment.globals |= {
         "at": lambda ns: formatting.seconds(run.at(ns)),
         "meaning": story.meaning,
-        "happened": lambda prop: story.HAPPENED.get(prop, ""),
+        "looked_for": lambda prop: story.LOOKED_FOR.get(prop, ""),
         "advices": advices,
         "states": {
             Outcome.HOLDS: "holds",

@@ -133,7 +133,10 @@ HAPPENED = {
     "bounded-wait": "a request waited longer than the queue ahead of it",
     "truthful-queries": "a query returned a wrong result",
 }
-"""Property id -> what happened if it was violated, for a reader who has the risk."""
+"""Property id -> what happened if it was violated, for a reader who has the risk. Two kinds of late
+write are one event."""
+LOOKED_FOR = HAPPENED | {"no-expired-write": "a write was accepted after its owner's lease"}
+"""The same where each property has a row of its own."""
 
 
 def _limits(run: Judged, system: str, *, kept: bool) -> str:

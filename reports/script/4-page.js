@@ -107,6 +107,7 @@ class Timeline {
     this.unfolded = all;
     const past = ({ hold }) => hold.lease.some((end, k) => end < hold.sure[k]);
     part("timeline-past").hidden = !this.data.lanes.some((lane) => past(lane.whole));
+    part("timeline-gap").hidden = !this.data.about.failovers.length;
     box.hidden = !folded.length || all;
     box.textContent = `hidden, without an event: ${folded.slice(0, 8).join(", ")}${folded.length > 8 ? ` and ${folded.length - 8} more` : ""}`;
     button.hidden = !folded.length;

@@ -565,3 +565,17 @@ def test_a_hold_past_its_lease_is_drawn_lighter_and_said_and_has_a_key(
           return [...canvas.getContext("2d").getImageData(x * ratio, y * ratio, 1, 1).data]; }"""
         shades = [page.evaluate(colour, (low * a + high * b) / 4) for a, b in ((3, 1), (1, 3))]
         assert shades[0] != shades[1]
+
+
+def test_the_sign_of_a_failover_has_a_key_where_there_is_one(
+    browser: Browser, tmp_path: Path
+) -> None:
+    run = specimens.clean()
+    assert run["evidence"]["failovers"]
+    none = run | {"evidence": run["evidence"] | {"failovers": []}}
+    for name, judged, hidden in (("some", run, False), ("none", none, True)):
+        (folder := tmp_path / name).mkdir()
+        page = opened(browser, html.write(folder, judged, MANIFEST, PLAN, recorded()))
+        key = page.locator("#timeline-gap")
+        assert key.is_hidden() is hidden
+        assert "until the next grant" in (key.text_content() or "")

@@ -55,3 +55,13 @@ def test_a_pass_names_the_usual_faults_that_it_did_not_have() -> None:
     assert wanted in re.sub("</?span[^>]*>", "", page)
     assert '<span class="option">--nemesis</span>' in page
     assert untried(read(unknown())) == ""
+
+
+def test_settings_are_compared_one_by_one_and_added_ones_are_named() -> None:
+    run = f"{RUN} --set late_pct=0 --set look=1"
+    remedy = f"{NEXT} --set lazy_pct=50 --set late_pct=40 --set wait_ms=60000 --set look=1"
+    (changed, added) = differences(read(unknown(command=run, remedy=remedy))).split(". ")
+    assert changed.endswith("--time 40s (here 30s) and --set late_pct=40 (here 0)")
+    assert added == "It also sets lazy_pct=50 and wait_ms=60000."
+    again = RUN + " --set wait_ms=60000"
+    assert differences(read(unknown(remedy=again))) == "The command also sets wait_ms=60000."
