@@ -115,7 +115,10 @@ def near(case: Case, window: Window, from_ns: Ints, t_ns: Ints) -> Bools:
 
 
 def near_any(case: Case, windows: Sequence[Window], from_ns: Ints, t_ns: Ints) -> Bools:
-    """Which of these events any of the faults may have contributed to, as `near` says of one."""
+    """Which of these events any of the faults may have contributed to, as `near` says of one.
+
+    t_ns   ascending: the faults are few, and each is looked up once
+    """
     if not windows:
         return np.zeros(len(t_ns), bool)
     began = np.array([window.earliest_ns for window in windows])
@@ -123,7 +126,10 @@ def near_any(case: Case, windows: Sequence[Window], from_ns: Ints, t_ns: Ints) -
     order = np.argsort(began, kind="stable")
     # Faults from 3 to 9 and from 5 to 7: whichever began before an event, one reached to 9.
     reach = np.append(-INF, np.maximum.accumulate(reach[order]))
-    return np.asarray(reach[np.searchsorted(began[order], t_ns, "right")] >= from_ns)
+    # Of events at 2 4 6 8 none is before the first fault, one before the second, two after both.
+    edges = np.searchsorted(t_ns, began[order], "left")
+    counts = np.diff(edges, prepend=0, append=len(t_ns))
+    return np.asarray(np.repeat(reach, counts) >= from_ns)
 
 
 def _reaches(case: Case, window: Window) -> int:

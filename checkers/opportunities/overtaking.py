@@ -9,13 +9,13 @@ A queue that is not served in order shows it only there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from holdfast.checkers.holds.attempt_table import table
+from holdfast.checkers.holds.attempt_table import Table, table
 from holdfast.checkers.holds.derive import ordered_tokens
 from holdfast.checkers.holds.history_index import Bools, Indices, Ints
 from holdfast.checkers.holds.leases import INF
@@ -92,13 +92,16 @@ def waits_beyond_queues(case: Case) -> Places:
     """The same where that was more often than there were requests ahead in the queue."""
     attempts, since = table(case), first_told(case)
     ahead = np.zeros(len(attempts), np.int64)
-    every: Iterable[Indices] = attempts.by_lock().values()
-    for entries in [np.arange(len(attempts))] if case.promises.subtrees else every:
+    locks, firsts = attempts.by_lock(), _pairs(case).first
+    groups = [(np.arange(len(attempts)), firsts)]
+    if not case.promises.subtrees:
+        groups = [(locks[key], mine) for key, mine in _firsts(case)]
+    for entries, mine in groups:
         # As the property counts them: called before the first response, not returned at the call.
         asked, answered = np.sort(attempts.inv[entries]), np.sort(attempts.ret[entries])
-        called = np.searchsorted(asked, since[entries] + slack(case), "right")
-        gone = np.searchsorted(answered, attempts.inv[entries] - slack(case), "left")
-        ahead[entries] = called - gone - 1
+        called = np.searchsorted(asked, since[mine] + slack(case), "right")
+        gone = np.searchsorted(answered, attempts.inv[mine] - slack(case), "left")
+        ahead[mine] = called - gone - 1
     return _patient(case, ahead)
 
 
@@ -106,9 +109,7 @@ def _patient(case: Case, most: Ints) -> Places:
     """The waits with another behind and more than so many grants to others within their bound, and
     those that were overtaken so often."""
     attempts, pairs = table(case), _pairs(case)
-    enough = np.zeros(len(attempts), bool)
-    for entries in granted(case).values():
-        enough[entries] |= _turns(case, entries) > most[entries]
+    enough = _turns(case) > most
     for one in waits(case).overtaken:
         entry = attempts.of_id(np.array([one.attempt.id]))
         enough[entry] |= len(one.by) > most[entry]
@@ -262,23 +263,39 @@ def _least(values: Ints, low: Ints, high: Ints) -> Indices:
     return np.asarray(order[np.minimum.reduceat(ranks, edges)[::2]])
 
 
-def _turns(case: Case, entries: Indices) -> Ints:
-    """How many certain grants of a lock to other clients were called after each wait's first
-    response, and known within its bound; at least: those called before it count as known."""
-    attempts, since = table(case), first_told(case)[entries]
-    until = np.where(
-        attempts.wait[entries] < 0, INF, attempts.inv[entries] + attempts.wait[entries]
-    )
+@memoised
+def _turns(case: Case) -> Ints:
+    """Of each wait with another behind it, how many certain grants of its lock to other clients
+    were called after its first response, and known within its bound; at least: those called before
+    it count as known. Of every entry of the table, -1 of all others. Memoised."""
+    attempts, since = table(case), first_told(case)
+    most = np.full(len(attempts), -1)
+    for key, mine in _firsts(case):
+        until = np.where(attempts.wait[mine] < 0, INF, attempts.inv[mine] + attempts.wait[mine])
+        entries = granted(case)[key]
+        turns = _known_between(attempts, entries, since[mine], until)
+        # Its own grants are no turns of others.
+        for process in np.unique(attempts.process[mine]).tolist():
+            asks = attempts.process[mine] == process
+            own = entries[attempts.process[entries] == process]
+            turns[asks] -= _known_between(attempts, own, since[mine[asks]], until[asks])
+        # A path lies on several chains.
+        most[mine] = np.maximum(most[mine], turns)
+    return most
+
+
+def _known_between(attempts: Table, entries: Indices, from_ns: Ints, to_ns: Ints) -> Ints:
+    """For each span how many of these were known by its end, less those called by its begin."""
     known, inv = np.sort(attempts.known[entries]), np.sort(attempts.inv[entries])
-    turns = np.searchsorted(known, until, "right") - np.searchsorted(inv, since, "right")
-    # Its own grants are no turns of others: owners 2 1 2 have the places (1), (0, 2).
-    order = np.argsort(attempts.process[entries], kind="stable")
-    edges = np.flatnonzero(np.diff(attempts.process[entries][order])) + 1
-    for mine in np.split(order, edges):
-        own_known, own_inv = (
-            np.sort(attempts.known[entries[mine]]),
-            np.sort(attempts.inv[entries[mine]]),
-        )
-        turns[mine] -= np.searchsorted(own_known, until[mine], "right")
-        turns[mine] += np.searchsorted(own_inv, since[mine], "right")
-    return np.asarray(np.where(since < INF, turns, -1))
+    by_end = np.searchsorted(known, to_ns, "right")
+    return np.asarray(by_end - np.searchsorted(inv, from_ns, "right"))
+
+
+def _firsts(case: Case) -> Iterator[tuple[int, Indices]]:
+    """Per lock of which grants are known, those of them that have another behind them."""
+    first = np.zeros(len(table(case)), bool)
+    first[_pairs(case).first] = True
+    for key, entries in granted(case).items():
+        mine = entries[first[entries]]
+        if len(mine):
+            yield key, mine

@@ -21,7 +21,7 @@ from holdfast.checkers.holds.overlaps import granted, slack
 from holdfast.checkers.holds.succession import succession_of
 from holdfast.checkers.holds.token_order import ordered
 from holdfast.checkers.opportunities.places.near_faults import Places
-from holdfast.harness.core.case import Case
+from holdfast.harness.core.case import Case, memoised
 from holdfast.harness.core.operations import NO_TOKEN, Op, Status
 
 ANSWERED = (Status.OK, Status.FAIL, Status.NOT_OWNER)
@@ -42,7 +42,7 @@ def foreign_renewals(case: Case) -> Places:
 def _foreign(case: Case, op: Op) -> Places:
     """Columns select the attempts whose last answered call came after a later grant, after their
     own release, or after a refusal: the calls of those are looked at one by one."""
-    attempts, inv, ret = table(case), column(case, "t_inv"), column(case, "t_ret")
+    attempts, inv = table(case), column(case, "t_inv")
     status, kind = column(case, "status"), column(case, "f")
     rows = rows_of(case, op)
     of = status[rows]
@@ -51,22 +51,31 @@ def _foreign(case: Case, op: Op) -> Places:
     rows, entry = rows[entry >= 0], entry[entry >= 0]
     last_ns = np.full(len(attempts), -1)
     np.maximum.at(last_ns, entry, inv[rows])
-    done = rows_of(case, Op.RELEASE)
-    done = done[(status[done] == Status.OK) & (attempts.of_rows(done) >= 0)]
-    done_ns = np.full(len(attempts), INF)
-    np.minimum.at(done_ns, attempts.of_rows(done), ret[done])
+    done_ns = _released_ns(case)
     calls = list[tuple[int, int]]()
     for key, entries in attempts.by_lock().items():
+        entries = entries[last_ns[entries] >= 0]
         asked_ns = last_ns[entries]
         doubtful = succession_of(case, key).overtaken(entries, asked_ns)
         doubtful |= ~attempts.ok[entries] | (done_ns[entries] < asked_ns)
-        suspects = entries[doubtful & (asked_ns >= 0)][:MOST]
+        suspects = entries[doubtful][:MOST]
         for n, attempt in zip(suspects.tolist(), attempts.pick(suspects), strict=True):
             every = (*attempt.renewals, *attempt.releases)
             mine = [row for row in every if kind[row] == op and status[row] in ANSWERED]
             since_ns = min(_over_ns(case, attempt, key), int(done_ns[n]))
             calls += [(attempt.row, row) for row in mine if inv[row] > since_ns]
     return _called(case, "call", dict.fromkeys(calls))
+
+
+@memoised
+def _released_ns(case: Case) -> Ints:
+    """When each attempt was first known to be released, INF: never. Memoised."""
+    attempts, rows = table(case), rows_of(case, Op.RELEASE)
+    rows = rows[column(case, "status")[rows] == Status.OK]
+    entry = attempts.of_rows(rows)
+    known_ns = np.full(len(attempts), INF)
+    np.minimum.at(known_ns, entry[entry >= 0], column(case, "t_ret")[rows[entry >= 0]])
+    return known_ns
 
 
 def _over_ns(case: Case, attempt: Attempt, key: int) -> int:

@@ -54,6 +54,8 @@ def waits_of_holders(case: Case) -> list[QueuedWait]:
 
 def _waits(case: Case) -> Iterator[QueuedWait]:
     attempts = table(case)
+    if not (attempts.key != attempts.key[:1]).any():
+        return  # One lock only.
     ends = np.where(attempts.certain, attempts.end, -1)
     for process in np.unique(attempts.process).tolist():
         mine = np.flatnonzero(attempts.process == process)

@@ -14,7 +14,7 @@ from holdfast.checkers.holds.overlaps import granted, reaches, slack
 from holdfast.checkers.opportunities.places.lock_delays import deaths, opens_ns
 from holdfast.checkers.opportunities.places.met_spans import met_by
 from holdfast.checkers.opportunities.places.near_faults import Places
-from holdfast.checkers.opportunities.places.passed_on import answered_at
+from holdfast.checkers.opportunities.places.passed_on import answered_at, last_other
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import NO_TOKEN, Mode, Op
 
@@ -29,9 +29,10 @@ def asked_inside(case: Case) -> Places:
     attempts, far, answered = table(case), reaches(case) - slack(case), answered_at(case)
     since = attempts.known + slack(case)
     pairs = list[Pair]()
-    for entries in attempts.by_lock().values():
+    for key, entries in attempts.by_lock().items():
         asked = entries[(answered[entries] >= 0) & (attempts.op[entries] != Op.PROBE)]
-        held = entries[(attempts.known[entries] < INF) & (far[entries] > since[entries])]
+        held = granted(case)[key]
+        held = held[far[held] > since[held]]
         spans = held, since[held], far[held]
         by = met_by(attempts, asked, answered[asked], *spans, attempts.inv[asked])
         asked, hold = asked[by >= 0], by[by >= 0]
@@ -86,10 +87,8 @@ def numbered_after(case: Case) -> Places:
     attempts, pairs = table(case), list[Pair]()
     for entries in granted(case).values():
         mine = entries[attempts.token[entries] != NO_TOKEN]
-        asked = mine[np.argsort(attempts.inv[mine], kind="stable")]
-        spans = mine, attempts.known[mine] + slack(case), np.full(len(mine), INF)
-        before = met_by(attempts, asked, attempts.inv[asked], *spans, attempts.inv[asked])
-        pairs.append((before[before >= 0], asked[before >= 0]))
+        before = last_other(attempts, mine, mine, attempts.inv[mine] - slack(case))
+        pairs.append((before[before >= 0], mine[before >= 0]))
     return _places(case, pairs, "before", "after", attempts.known)
 
 

@@ -60,17 +60,22 @@ def met_by(
 def _second_best(over: Ints, owner: Ints) -> Ints:
     """For each prefix the place of the latest end among all clients but the one with the latest of
     all, -1 if there is none. O(n)"""
+    latest = np.maximum.accumulate(over)
+    if (latest == over).all():
+        # Mostly holds follow each other: owner a b b a of ends in order has - 0 0 2.
+        begins = np.flatnonzero(np.append(True, owner[1:] != owner[:-1]))
+        return np.repeat(begins - 1, np.diff(begins, append=len(owner)))
     # Where the latest end passes to another client, the best so far becomes the second; until then
     # only ends of others count. What became second is the latest before, so no maximum has to
     # restart there:
     #     over 5 3 7 6, owner a b b a:  best a a b b, ends that count - 3 5 6, second - 1 0 3
     places = np.arange(len(over))
-    best = np.maximum.accumulate(np.where(over == np.maximum.accumulate(over), places, 0))
+    best = np.maximum.accumulate(np.where(over == latest, places, 0))
     passed = np.append(True, owner[best[1:]] != owner[best[:-1]])
     before = np.append(-1, best[:-1])
     counts = np.where(owner != owner[best], over, -1)
     counts[passed] = np.where(before[passed] < 0, -1, over[before[passed]])
-    latest = np.maximum.accumulate(counts)
-    new = passed | np.append(True, counts[1:] > latest[:-1])
+    most = np.maximum.accumulate(counts)
+    new = passed | np.append(True, counts[1:] > most[:-1])
     place = np.maximum.accumulate(np.where(new, places, 0))
     return np.where(passed, before, places)[place]

@@ -18,7 +18,7 @@ from holdfast.harness.core.verdict import Seen
 
 
 class Places(NamedTuple):
-    """Places in a history, as columns.
+    """Places in a history, as columns, in any order.
 
     t_ns     when the defect would have been seen
     from_ns  the first call of the rows that show it
@@ -56,7 +56,7 @@ def near_faults(case: Case, windows: Sequence[Window], where: Where) -> Seen:
     if not count:
         nearest = f"{where.none} near a {kinds}: 0 of {len(found.t_ns)} in the run"
         return Seen(staged=not where.extra, nearest=nearest)
-    first = int(np.flatnonzero(any_near)[np.argmin(found.t_ns[any_near])])
+    first = int(np.argmax(any_near))
     at = found.from_ns[first : first + 1], found.t_ns[first : first + 1]
     fault = next(window.id for window in windows if near(case, window, *at).all())
     roles = {name: int(rows[first]) for name, rows in found.roles.items()}
@@ -64,7 +64,11 @@ def near_faults(case: Case, windows: Sequence[Window], where: Where) -> Seen:
 
 
 def _places(case: Case, where: Where) -> Places:
+    """Those that a row looks for, in order of time."""
     memo: dict[object, Places] = case.memo.setdefault("near places", {})
     if where.places not in memo:
-        memo[where.places] = where.places(case)
+        found = where.places(case)
+        order = np.argsort(found.t_ns, kind="stable")
+        roles = {name: rows[order] for name, rows in found.roles.items()}
+        memo[where.places] = Places(found.t_ns[order], found.from_ns[order], roles)
     return memo[where.places]

@@ -104,6 +104,8 @@ def _next(case: Case) -> Next:
     """All pairs. Memoised."""
     parts = [Next(*(np.zeros(0, np.intp),) * 2), *_of_locks(case)]
     holds, asked = (np.concatenate(entries) for entries in zip(*parts, strict=True))
+    if not case.promises.subtrees:
+        return Next(holds, asked)
     # A request for a path is on several ancestor chains: one pair is enough.
     asked, which = np.unique(asked, return_index=True)
     return Next(holds[which], asked)
@@ -113,14 +115,14 @@ def _of_locks(case: Case) -> Iterator[Next]:
     attempts, answered = table(case), answered_at(case)
     for key, entries in attempts.by_lock().items():
         asked = entries[answered[entries] >= 0]
-        before = _last_other(attempts, granted(case)[key], asked, answered[asked])
+        before = last_other(attempts, granted(case)[key], asked, answered[asked])
         asked, before = asked[before >= 0], before[before >= 0]
         over = attempts.over[before]
         kept = (over >= 0) & (over < answered[asked]) & _exclude(attempts, before, asked)
         yield Next(before[kept], asked[kept])
 
 
-def _last_other(attempts: Table, known: Indices, asked: Indices, by_ns: Ints) -> Ints:
+def last_other(attempts: Table, known: Indices, asked: Indices, by_ns: Ints) -> Ints:
     """For each request the last grant to another client that was known before a time, -1 for none.
 
     known   granted entries by when that was known. Of clients a b b b asks: from the last of its
@@ -130,10 +132,10 @@ def _last_other(attempts: Table, known: Indices, asked: Indices, by_ns: Ints) ->
         return np.full(len(asked), -1)
     owner = attempts.process[known]
     begins = np.flatnonzero(np.concatenate(([True], owner[1:] != owner[:-1])))
-    run = np.searchsorted(begins, np.arange(len(known)), "right") - 1
+    before_run = np.repeat(begins - 1, np.diff(begins, append=len(known)))
     place = np.searchsorted(attempts.known[known], by_ns, "left") - 1
     own = (place >= 0) & (owner[place] == attempts.process[asked])
-    place = np.where(own, begins[run[place]] - 1, place)
+    place[own] = before_run[place[own]]
     return np.where(place >= 0, known[place], -1)
 
 

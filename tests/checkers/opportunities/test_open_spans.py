@@ -30,10 +30,14 @@ def test_spans_that_were_open_between_two_times(seed: int) -> None:
             assert met == [n for n in entries if begun[n] < to_ns and over[n] > from_ns]
 
 
+@pytest.mark.parametrize("in_order", [False, True])
 @pytest.mark.parametrize("seed", range(60))
-def test_the_latest_end_of_any_other_client_than_that_with_the_latest(seed: int) -> None:
+def test_the_latest_end_of_any_other_client_than_that_with_the_latest(
+    seed: int, in_order: bool
+) -> None:
     rng = stream(seed, "second best")
     over = np.array([rng.randrange(rng.choice((3, 30))) for _ in range(rng.randrange(1, 14))])
+    over = np.sort(over) if in_order else over
     owner = np.array([rng.randrange(3) for _ in over])
     for n, place in enumerate(_second_best(over, owner).tolist()):
         first = max(range(n + 1), key=lambda at: (over[at], at))
@@ -50,7 +54,7 @@ def test_events_near_any_of_several_faults_are_those_near_one_of_them(seed: int)
         from_s = rng.randrange(20)
         one = window("pause", "n1", from_s, from_s + rng.randrange(1, 6))
         windows.append(replace(one, traits=Traits(passes=rng.random() < 0.6)))
-    t_ns = np.array([rng.randrange(40) * 10**9 for _ in range(50)])
+    t_ns = np.sort([rng.randrange(40) * 10**9 for _ in range(50)])
     from_ns = t_ns - np.array([rng.randrange(15) * 10**9 for _ in t_ns])
     one_by_one = [near(case, each, from_ns, t_ns) for each in windows]
     wanted = np.logical_or.reduce(one_by_one) if windows else np.zeros(len(t_ns), bool)

@@ -13,6 +13,7 @@ from holdfast import catalogue
 from holdfast.catalogue.mutants import MUTANTS
 from holdfast.checkers.holds.derive import INF, Attempt, attempts, conflict
 from holdfast.checkers.holds.history_index import column
+from holdfast.checkers.opportunities import responses
 from holdfast.checkers.opportunities.outlived import outlived, promised_until
 from holdfast.checkers.opportunities.renumbered import renumbered
 from holdfast.checkers.opportunities.strokes import (
@@ -412,6 +413,24 @@ def random_case(seed: int) -> Case:
 def test_columns_and_loops_agree(seed: int) -> None:
     made = random_case(seed)
     assert outlived(made, made.windows, of_deciders, NAMES).count == plainly(made)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_first_response_after_a_time_is_that_of_a_plain_loop(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(responses, "FIRST_ROWS", 2)
+    made, times = random_case(seed), list[tuple[int, int]]()
+    answered = {Op.ACQUIRE, Op.TRY, Op.RENEW, Op.RELEASE}
+    sent = {int(row["attempt"]): int(row["t_inv"]) for row in made.history.rows[::-1]}
+    for row in made.history.rows:
+        if row["f"] in answered and row["status"] == Status.OK:
+            times.append((int(row["t_inv"]), int(row["t_ret"])))
+        elif row["f"] == Op.WAITING:
+            times.append((sent[int(row["attempt"])], int(row["t_inv"])))
+    for after_ns in sorted({t_ns + by for pair in times for t_ns in pair for by in (-1, 0, 1)}):
+        later = [back for call, back in times if call > after_ns]
+        assert responses.first_response(made, after_ns) == min(later, default=INF)
 
 
 def test_tokens_as_counted_plainly() -> None:
