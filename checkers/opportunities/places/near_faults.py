@@ -67,8 +67,8 @@ def _places(case: Case, where: Where) -> Places:
     """Those that a row looks for, in order of time."""
     memo: dict[object, Places] = case.memo.setdefault("near places", {})
     if where.places not in memo:
-        found = where.places(case)
-        order = np.argsort(found.t_ns, kind="stable")
-        roles = {name: rows[order] for name, rows in found.roles.items()}
-        memo[where.places] = Places(found.t_ns[order], found.from_ns[order], roles)
+        places = where.places(case)
+        order = np.argsort(places.t_ns, kind="stable")
+        roles = {name: rows[order] for name, rows in places.roles.items()}
+        memo[where.places] = Places(places.t_ns[order], places.from_ns[order], roles)
     return memo[where.places]
