@@ -115,6 +115,16 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def begun(process: subprocess.Popen[str]) -> None:
+    """Waits until the command line is loaded, or the command has ended."""
+    loaded = Path(f"/proc/{process.pid}/maps")
+    aborted.wait_for(
+        lambda: process.poll() is not None or "msgspec" in loaded.read_text(),
+        60,
+        "the command does not begin",
+    )
+
+
 @pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_an_interrupt_is_one_line(here: Path, command: str, moment: int) -> None:
@@ -134,12 +144,7 @@ def test_an_interrupt_is_one_line(here: Path, command: str, moment: int) -> None
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:
-        loaded = f"/proc/{process.pid}/maps"
-        aborted.wait_for(
-            lambda: "msgspec" in Path(loaded).read_text() or process.poll() is not None,
-            60,
-            "the command does not begin",
-        )
+        begun(process)
         after = stream(moment, f"interrupt of {command}").uniform(0, 3.0)
         over = aborted.until(after)
         aborted.wait_for(lambda: over() or process.poll() is not None, 10, "no time")
@@ -222,7 +227,7 @@ def test_an_interrupt_that_python_drops_is_not_lost(number: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["campaign", "sim"])
-def test_whoever_ends_only_the_command_is_answered_as_at_a_terminal(
+def test_a_signal_to_the_command_alone_is_answered_as_at_a_terminal(
     here: Path, tmp_path: Path, command: str
 ) -> None:
     """As a runner of CI does, by SIGTERM; the processes of the pool get no signal."""
@@ -235,7 +240,8 @@ def test_whoever_ends_only_the_command_is_answered_as_at_a_terminal(
         stderr=subprocess.STDOUT,
         text=True,
     ) as process:
-        aborted.wait_for(aborted.until(2.5), 10, "no time")
+        begun(process)
+        aborted.wait_for(aborted.until(1.0), 10, "no time")
         process.terminate()
         output, _ = process.communicate(timeout=60)
     assert process.returncode == 130, output
