@@ -22,7 +22,8 @@ def main() -> object:
         return commands.main()
     finally:
         # All is said: a ^C from here on must neither add a word nor change the exit code.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
 
 
 if __name__ == "__main__":

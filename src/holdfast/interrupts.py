@@ -32,7 +32,8 @@ def loaded(name: str) -> ModuleType:
 
 def never_lost() -> None:
     """From now on ^C comes again where Python drops what is raised: in a destructor, or in a
-    callback of the garbage collector. SIGTERM is as ^C, unless what started us ignores it.
+    callback of the garbage collector. SIGTERM is as ^C, unless what started us ignores one
+    of them: in the background of a script SIGTERM ends us at once.
 
     For a program, in its main thread.
     """
@@ -48,7 +49,8 @@ def never_lost() -> None:
         again.start()
 
     sys.unraisablehook = dropped
-    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+    raises = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if raises and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, lambda number, frame: _thread.interrupt_main())
 
 

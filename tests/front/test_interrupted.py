@@ -226,11 +226,14 @@ def test_an_interrupt_that_python_drops_is_not_lost(number: str) -> None:
     assert "; go on with `" in done.stderr
 
 
+@pytest.mark.parametrize("in_background", [False, True])
 @pytest.mark.parametrize("command", ["campaign", "sim"])
 def test_a_signal_to_the_command_alone_is_answered_as_at_a_terminal(
-    here: Path, tmp_path: Path, command: str
+    here: Path, tmp_path: Path, command: str, in_background: bool
 ) -> None:
-    """As a runner of CI does, by SIGTERM; the processes of the pool get no signal."""
+    """As a runner of CI does, by SIGTERM; the processes of the pool get no signal. In the
+    background of a script ^C is ignored, and SIGTERM ends it at once."""
+    disposition = signal.SIG_IGN if in_background else signal.SIG_DFL
     (tmp_path / "campaign.toml").write_text(CAMPAIGN)
     with subprocess.Popen(
         [sys.executable, "-m", "holdfast", *COMMANDS[command]],
@@ -239,11 +242,14 @@ def test_a_signal_to_the_command_alone_is_answered_as_at_a_terminal(
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, disposition),
     ) as process:
         begun(process)
         aborted.wait_for(aborted.until(1.0), 10, "no time")
         process.terminate()
         output, _ = process.communicate(timeout=60)
-    assert process.returncode == 130, output
+    assert process.returncode == (-signal.SIGTERM if in_background else 130), output
+    if in_background:
+        return
     assert not [word for word in ("ignored", "Traceback", "leaked") if word in output], output
     assert "interrupted" in output

@@ -90,7 +90,8 @@ class ProgramClient:
         argv = command_line.filled(json.loads(options["argv"]), values, folder)
         if shutil.which(argv[0]) is None:
             self._give_up(f"cannot be started: no executable program {argv[0]}")
-        leash = processes.dies_with_us() if shutil.which("setpriv") else ()
+        # Not by a shell, which drops variables of the user such as a.b=1: its input ends with us.
+        leash = processes.DIES_WITH_DRIVER if shutil.which("setpriv") else ()
         pipe = asyncio.subprocess.PIPE
         environ = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
         if options.get("path"):
