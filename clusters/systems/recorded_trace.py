@@ -22,7 +22,7 @@ from holdfast.clusters.systems.reference.specification.trace import (
 from holdfast.clusters.systems.single.specification import Answered, Started
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
-from holdfast.harness.verdicts.departure import Unreadable
+from holdfast.harness.verdicts.specification import Unreadable
 
 Disk = tuple[int, str, int, int, tuple[int, ...]]
 """term, vote, base, base_term, and the terms of the entries after base"""

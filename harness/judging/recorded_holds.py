@@ -23,7 +23,7 @@ from holdfast.harness.recording.server_record import (
     STATE,
     RecordEvent,
 )
-from holdfast.harness.verdicts.server_record import Gap
+from holdfast.harness.verdicts.judged import Gap
 
 OPEN, ENDS, IN_GAP, UNSEEN = "open", "ends", "in gap", "unseen"
 """State of a hold at the end of the record: it goes on; it ends; it ended within a gap; its end

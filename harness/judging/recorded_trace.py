@@ -19,8 +19,8 @@ from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.fault_traits import Traits
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.runs import files
-from holdfast.harness.verdicts.departure import TRACE, Specification, Traced, TraceEvent, Unreadable
-from holdfast.harness.verdicts.judged import Judged
+from holdfast.harness.verdicts.judged import Judged, Traced
+from holdfast.harness.verdicts.specification import TRACE, Specification, TraceEvent, Unreadable
 
 MOST_LINE = 1 << 24
 Rows = Iterator[Mapping[str, Json]]

@@ -27,7 +27,7 @@ from holdfast.harness.judging.recorded_holds import (
 )
 from holdfast.harness.runs import server_record
 from holdfast.harness.runs.directory import RunDir
-from holdfast.harness.verdicts.server_record import Difference, ServerRecord
+from holdfast.harness.verdicts.judged import Difference, ServerRecord
 
 MOST = 200
 """Differences and gaps that are kept with the verdict."""

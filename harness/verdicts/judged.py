@@ -12,9 +12,7 @@ from enum import StrEnum
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import OMITTED, Json, current, plain
 from holdfast.harness.core.verdict import Promises, Severity, Verdict
-from holdfast.harness.verdicts.departure import Traced
 from holdfast.harness.verdicts.evidence import Evidence, Number
-from holdfast.harness.verdicts.server_record import ServerRecord
 
 Span = tuple[int, int, str, int]
 """from_ns, to_ns, label, index of its witness (-1: none)."""
@@ -292,6 +290,120 @@ class ClockSummary:
     error_ns: int
     samples: int = 0
     contradicted: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Departure:
+    """The first step of a server that its specification does not allow. It is a finding about the
+    implementation, never about what clients were answered: no verdict counts it, and a run with one
+    may have kept every promise.
+
+    node, t_ns: which step, on the run's clock. rule: the rule it breaks, in a few words.
+
+    before     the state before the step
+    allows     what the specification allows in that state; happened: what the node did
+    began      number of the event that set what the step goes by, such as the end of a lease; -1:
+               none is known
+    early_ns   by how much the step comes before that time; 0: it does not
+    set_by     what was done in the event `began`, "" without one
+    """
+
+    node: str
+    t_ns: int
+    rule: str
+    before: str
+    allows: str
+    happened: str
+    began: int = -1
+    early_ns: int = 0
+    set_by: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """The finding in one line."""
+        return f"{self.node} at {self.t_ns / 1e9:.6f} s: {self.rule}: {self.happened}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Traced:
+    """The steps that the servers of a run recorded, validated.
+
+    steps       how many were compared with the specification, up to a departure
+    departure   the first that it does not allow, None for none
+    why         why not all steps were compared, "" if all were
+    """
+
+    steps: int = 0
+    departure: Departure | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Difference:
+    """One difference between the servers' own record and the responses. Its kinds: `KINDS` of
+    `reports.run.server_record`.
+
+    t_ns  of the response, or of what the record shows
+    at    place in the record, -1 if it is about what the record does not have
+    """
+
+    kind: str
+    sentence: str
+    lock: str
+    t_ns: int
+    process: int = -1
+    at: int = -1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Gap:
+    """A span in which events of the servers' record may be missing: nothing is concluded across
+    it."""
+
+    from_ns: int
+    to_ns: int
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ServerRecord:
+    """What the servers' own record says, compared with what the clients were answered. It is
+    evidence of its own kind: no verdict and no exit code counts it.
+
+    source     what was read
+    events, holds   of the record
+    granted    acquires that were answered as granted: `matched` of them have their hold in the
+               record, `uncovered` lie in a gap or after the end of the record
+    undone     acquires that were refused, whose hold begins and ends before the response
+    unknown    acquires without an outcome: by the record `took_effect`, `no_effect`; the others
+               remain undecided
+    strangers  holds of owners that are no acquire of a client
+    total      number of differences, of which the first are in `differences`
+    whole      whether the record goes on to the end of the run
+    problem    why the record could not be read, "" if it could
+    """
+
+    source: str = ""
+    events: int = 0
+    holds: int = 0
+    granted: int = 0
+    matched: int = 0
+    uncovered: int = 0
+    undone: int = 0
+    unknown: int = 0
+    took_effect: int = 0
+    no_effect: int = 0
+    strangers: int = 0
+    total: int = 0
+    differences: tuple[Difference, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+    whole: bool = False
+    problem: str = ""
+
+    @property
+    def undecided(self) -> int:
+        """Acquires without an outcome that the record does not decide either."""
+        return self.unknown - self.took_effect - self.no_effect
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -13,7 +13,6 @@ from holdfast.nemesis.agent.processes import Process
 from holdfast.nemesis.agent.request_errors import Refused
 
 if TYPE_CHECKING:
-    from holdfast.nemesis.agent.disks.node_disk import NodeDisk
     from holdfast.nemesis.agent.link_proxy import Proxies
 
 Part = TypeVar("Part")
@@ -61,7 +60,6 @@ class World:
         self.proxies: Proxies | None = None
         self.fronts: dict[tuple[str, str], set[str]] = {}
         """(node, address) -> the addresses of proxies by which the node reaches it"""
-        self.disks: dict[str, NodeDisk] = {}
         self._parts: dict[object, object] = {}
 
     def part(self, kind: Callable[[World], Part]) -> Part:

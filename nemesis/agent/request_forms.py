@@ -9,6 +9,8 @@ from typing import Any, TypeGuard
 from holdfast.nemesis.agent.request_errors import Refused
 
 MISSING = object()
+Args = Mapping[str, Any]
+"""The arguments of a request, complete and of the shapes of its form."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,16 +90,6 @@ REQUESTS: dict[str, Form] = {
         " this traffic can be disturbed. Adopt the node before.",
         takes={"node": ("a name", MISSING), "links": ('[{"listen", "to", "ports"}]', MISSING)},
     ),
-    "disk": Form(
-        says="Gives a node a disk of its own: ext4 in memory, mounted at `path`, an absolute path."
-        " The agent must be in a mount namespace of the run; what is mounted ends with it.",
-        takes={
-            "node": ("a name", MISSING),
-            "path": ("a name", MISSING),
-            "bytes": ("a whole number", MISSING),
-        },
-    ),
-    "sync_disks": Form(says="Makes everything durable that is on the disks of the nodes by now."),
     "observe": Form(says="The effect of the fault so far.", takes={"fault": FAULT}),
     "heal": Form(
         says="Undoes the fault and returns its effect; a second heal returns the same. `restart`"
@@ -107,12 +99,12 @@ REQUESTS: dict[str, Form] = {
     "heal_all": Form(says="Undoes every active fault: fault -> evidence."),
     "recover": Form(
         says="Undoes what a previous agent left in the adopted nodes: resumes every"
-        " process, thaws the disks of the run and removes neighbour entries. Rules of their"
-        " networks are removed by adopt."
+        " process, removes neighbour entries, and whatever the agent's parts have to undo. Rules"
+        " of their networks are removed by adopt."
     ),
     "states": Form(says="Node -> pid -> state letter of every living process, `T` for stopped."),
 }
-"""The requests of every agent; those of kinds of fault come with their halves."""
+"""Requests of every agent. Those of its parts and of kinds of fault come with these."""
 
 
 def checked(request: object, forms: Mapping[str, Form] = REQUESTS) -> tuple[str, dict[str, Any]]:

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from holdfast.harness.core.json_value import Json
 from holdfast.nemesis.agent import nft, processes, vdso
 from holdfast.nemesis.agent.client_proxy import Taps
 from holdfast.nemesis.agent.cuts import Cuts
-from holdfast.nemesis.agent.disks import loop_mount, node_disk
 from holdfast.nemesis.agent.halves import Half, loaded
 from holdfast.nemesis.agent.hosted_nodes import World
 from holdfast.nemesis.agent.links import link_faults
+from holdfast.nemesis.agent.parts import parts
 from holdfast.nemesis.agent.request_errors import Evidence, Kind, Refused
-from holdfast.nemesis.agent.request_forms import REQUESTS, checked
+from holdfast.nemesis.agent.request_forms import REQUESTS, Args, checked
 from holdfast.nemesis.agent.tracing.system_calls import unsupported
-
-Args = Mapping[str, Any]
 
 
 class FaultAgent:
@@ -32,7 +29,10 @@ class FaultAgent:
         self._cuts = self._world.part(Cuts)
         self._links = self._world.part(link_faults.Links)
         self._taps = self._world.part(Taps)
-        self._forms = dict(REQUESTS)
+        self._parts = parts(self._world)
+        self._asked = {do: part for part in self._parts for do in part.forms}
+        self._own = REQUESTS | {do: part.forms[do] for do, part in self._asked.items()}
+        self._forms = dict(self._own)
         self._halves: dict[str, Half] = {}
         self._kinds: dict[str, Kind] = {}
         self._active: dict[str, str] = {}
@@ -98,7 +98,7 @@ class FaultAgent:
     def _other(self, do: str, args: Args) -> Evidence:
         if do == "hello":
             self._kill_on_eof = args["kill_on_eof"]
-            return abilities()
+            return {**abilities(), **_joined(part.abilities() for part in self._parts)}
         if do == "load":
             return self._load(args["halves"])
         if do == "adopt":
@@ -112,12 +112,8 @@ class FaultAgent:
             for link in args["links"]:
                 self._world.fronts.setdefault((args["node"], link["to"]), set()).add(link["listen"])
             return {"links": len(args["links"])}
-        if do == "disk":
-            return self._disk(**args)
-        if do == "sync_disks":
-            for disk in self._world.disks.values():
-                loop_mount.sync(disk.at)
-            return {"disks": len(self._world.disks)}
+        if do in self._asked:
+            return self._asked[do].answer(do, args)
         if do == "observe":
             return self._observe(args["fault"])
         if do == "heal":
@@ -136,7 +132,7 @@ class FaultAgent:
         """Makes the kinds of fault of these halves known. All or none. Errors: Refused."""
         asked = dict(self._halves)
         for half in map(loaded, halves):
-            if half.request in REQUESTS or asked.setdefault(half.request, half) is not half:
+            if half.request in self._own or asked.setdefault(half.request, half) is not half:
                 raise Refused(f"load: two halves for the request {half.request}")
         for request, half in asked.items():
             if request not in self._halves:
@@ -159,20 +155,8 @@ class FaultAgent:
         living = [process for name in self._world.nodes for process in self._world.living(name)]
         stopped = [process for process in living if processes.state(process) == "T"]
         processes.resume(living)
-        neighbours, thawed = self._links.recover(), node_disk.thaw_all(os.environ)
-        return {"continued": len(stopped), "neighbours": neighbours, "thawed": thawed}
-
-    def _disk(self, node: str, path: str, bytes: int) -> Evidence:
-        if node in self._world.disks:
-            raise Refused(f"disk: {node} has a disk already")
-        if not os.path.isabs(path) or bytes < node_disk.LEAST:
-            raise Refused(f"disk: needs an absolute path and at least {node_disk.LEAST} bytes")
-        if node_disk.shares_mounts():
-            raise Refused("disk: this agent has no mount namespace of its own")
-        disk = node_disk.NodeDisk(at=Path(path), size=bytes)
-        disk.open()
-        self._world.disks[node] = disk
-        return {"free bytes": disk.free()}
+        done: Evidence = {"continued": len(stopped), "neighbours": self._links.recover()}
+        return {**done, **_joined(part.recover() for part in self._parts)}
 
     def _observe(self, fault: str) -> Evidence:
         if fault in self._active:
@@ -180,6 +164,10 @@ class FaultAgent:
         if fault in self._healed:
             return self._healed[fault]
         raise Refused(f"observe: no fault {fault!r} was injected; active: {list(self._active)}")
+
+
+def _joined(many: Iterable[Evidence]) -> Evidence:
+    return {name: value for one in many for name, value in one.items()}
 
 
 def abilities() -> Evidence:
@@ -192,7 +180,6 @@ def abilities() -> Evidence:
         "kill": signals,
         "set_clock": vdso.probe() or True,
         "syscall": unsupported() or True,
-        "disk": node_disk.unsupported() or True,
         "proxy": True,
         "pid": os.getpid(),
     }

@@ -7,12 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.harness.verdicts.judged import Judged
+from holdfast.harness.verdicts.judged import Difference, Judged, ServerRecord
 from holdfast.harness.verdicts.section import Section, SectionRow
-from holdfast.harness.verdicts.server_record import KINDS, Difference, ServerRecord
 from holdfast.reports.text.formatting import count, plain, seconds, stopped
 
 SHOWN_GAPS = 3
+KINDS = {
+    "granted-not-recorded": "granted by the response, but the record has no such hold",
+    "granted-early": "granted by the response, before the hold begins in the record",
+    "refused-but-held": "refused by the response, but held in the record after it",
+    "released-but-held": "released by the response, but held in the record after it",
+    "not-owner-but-held": "not the owner by the response, but held in the record after it",
+    "renewed-not-held": "renewed by the response, after the end of the hold in the record",
+    "released-not-held": "released by the response, after the end of the hold in the record",
+    "lost": "ended in the record before its lease, without a release",
+    "token-differs": "the token of the response is not that of the record",
+    "two-holders": "the record itself has two holders at once",
+}
+"""Kinds of difference, and what each means."""
 
 
 def section(run: Judged, record: ServerRecord) -> Section:

@@ -25,8 +25,8 @@ from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.judging import recorded_trace
 from holdfast.harness.judging.recorded_trace import validated
 from holdfast.harness.runs import files
-from holdfast.harness.verdicts.departure import TRACE, Traced
-from holdfast.harness.verdicts.judged import ClockSummary, Judged, ObservedFault
+from holdfast.harness.verdicts.judged import ClockSummary, Judged, ObservedFault, Traced
+from holdfast.harness.verdicts.specification import TRACE
 from holdfast.nemesis.kinds import kill
 from holdfast.planning import prepare
 from holdfast.planning.resolve import resolve

@@ -2,7 +2,7 @@
 
 The core plans, runs, records, judges and reports a run on local processes, under plain faults. What
 stands beside it may import it; the core shall not import what stands beside it. Doors (commands,
-the catalogue, the pytest plugin) name everything and are on neither side.
+the catalogues, the pytest plugin) name everything and are on neither side.
 
 What every reader of a history has to know is core, whichever feature wrote it: the form of packed
 segments, which every longer run has, and the clocks of hosts. What derives facts from holds is core
@@ -62,12 +62,11 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "conformance": ("conformance",),
     "serve": ("serve",),
     "api": ("api",),
-    "traces": ("lenses.traces", "harness.judging.recorded_trace", "harness.verdicts.departure"),
+    "traces": ("lenses.traces", "harness.judging.recorded_trace", "harness.verdicts.specification"),
     "server records": (
         "harness.judging.recorded_holds",
         "harness.judging.server_record",
         "harness.runs.server_record",
-        "harness.verdicts.server_record",
         "lenses.server_record",
         "reports.run.server_record",
     ),
@@ -96,8 +95,16 @@ PACKAGES: dict[str, tuple[str, ...]] = {
 }
 """Package -> its modules, and folders with all that is in them."""
 
-DOORS = ("catalogue", "commands", "pytest", "docgen", "scenarios", "starters")
-"""Folders and modules that name everything."""
+DOORS = (
+    "catalogue",
+    "commands",
+    "docgen",
+    "nemesis.agent.parts",
+    "pytest",
+    "scenarios",
+    "starters",
+)
+"""Folders and modules that name everything; that of the fault agent names its features."""
 
 
 @functools.cache

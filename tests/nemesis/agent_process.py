@@ -15,6 +15,8 @@ from holdfast import catalogue
 from holdfast.harness.core.loading import load
 from holdfast.nemesis.agent import request_forms
 from holdfast.nemesis.agent.halves import loaded
+from holdfast.nemesis.agent.hosted_nodes import World
+from holdfast.nemesis.agent.parts import parts
 from holdfast.nemesis.agent.request_forms import REQUESTS
 
 SRC = Path(__file__).resolve().parents[2] / "src"
@@ -23,7 +25,11 @@ HALVES = list(
     dict.fromkeys(half for row in catalogue.NEMESES.values() for half in load(row.entry).agent)
 )
 """The halves of all built-in kinds of fault, as a driver names them."""
-FORMS = {**REQUESTS, **{half.request: half.form for half in map(loaded, HALVES)}}
+FORMS = {
+    **REQUESTS,
+    **{do: form for part in parts(World()) for do, form in part.forms.items()},
+    **{half.request: half.form for half in map(loaded, HALVES)},
+}
 
 
 def checked(request: object) -> tuple[str, dict[str, Any]]:

@@ -18,6 +18,7 @@ from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.nemesis.agent.disks import loop_mount
 from holdfast.nemesis.agent.disks.disk_faults import Power
 from holdfast.nemesis.agent.disks.node_disk import LEAST, MOUNTS_VARIABLE, NodeDisk
+from holdfast.nemesis.agent.disks.own_disks import OwnDisks
 from holdfast.nemesis.agent.hosted_nodes import World
 from tests import needs
 from tests.nemesis.agent_process import AgentProcess
@@ -209,7 +210,7 @@ def test_a_node_whose_disk_kept_its_power_is_still_started_again(
         over.callback(sleeper.kill)
         world = World()
         world.adopt("n1", os.getpid(), "127.0.0.1", [sleeper.pid])
-        world.disks["n1"] = Sturdy(at=tmp_path, size=LEAST)
+        world.part(OwnDisks).of["n1"] = Sturdy(at=tmp_path, size=LEAST)
         power = Power(world)
         evidence = power.inject("f1", {"nodes": ["n1"]})
         assert not evidence["effective"] and evidence["shut down"] == {"n1": False}

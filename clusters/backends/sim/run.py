@@ -30,7 +30,7 @@ from holdfast.harness.recording.segments import write_closed
 from holdfast.harness.runs import directory
 from holdfast.harness.runs.directory import RunDir
 from holdfast.harness.runs.journal import FaultRow, Mark
-from holdfast.harness.verdicts.departure import Settled
+from holdfast.harness.verdicts.specification import Settled
 
 if TYPE_CHECKING:
     from holdfast.harness.history.reader import Written

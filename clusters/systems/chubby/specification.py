@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from holdfast.clusters.systems.chubby.options import DEFAULTS
 from holdfast.clusters.systems.reference.specification import validation
-from holdfast.harness.verdicts.departure import Departure, Settled
+from holdfast.harness.verdicts.judged import Departure
+from holdfast.harness.verdicts.specification import Settled
 
 
 def validate(

@@ -26,7 +26,7 @@ from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.ports import ABILITIES, Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
-from holdfast.harness.verdicts.departure import TRACE
+from holdfast.harness.verdicts.specification import TRACE
 
 STATUS_S = 0.3
 

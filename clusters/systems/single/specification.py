@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, cast
 
-from holdfast.harness.verdicts.departure import Departure, Settled
+from holdfast.harness.verdicts.judged import Departure
+from holdfast.harness.verdicts.specification import Settled
 
 Frame = Mapping[str, object]
 

@@ -13,6 +13,7 @@ from holdfast.harness.core.json_value import Json
 from holdfast.nemesis.agent import processes
 from holdfast.nemesis.agent.disks import loop_mount
 from holdfast.nemesis.agent.disks.node_disk import NodeDisk
+from holdfast.nemesis.agent.disks.own_disks import OwnDisks
 from holdfast.nemesis.agent.halves import Half
 from holdfast.nemesis.agent.hosted_nodes import World
 from holdfast.nemesis.agent.request_errors import Evidence, FaultClaims, Refused
@@ -31,10 +32,11 @@ END_NS = 1_000_000_000
 
 def disks(world: World, do: str, nodes: Iterable[str]) -> dict[str, NodeDisk]:
     """The disks of nodes. Errors: Refused if one has none, OSError if one is not mounted."""
-    without = [node for node in nodes if node not in world.disks]
+    own = world.part(OwnDisks).of
+    without = [node for node in nodes if node not in own]
     if without:
         raise Refused(f"{do}: {'+'.join(without)} has no disk of its own; send disk first")
-    disk_of = {node: world.disks[node] for node in nodes}
+    disk_of = {node: own[node] for node in nodes}
     for disk in disk_of.values():
         loop_mount.require(disk.at)
     return disk_of
@@ -167,7 +169,7 @@ class DiskHang:
     def _guard(self) -> None:
         """Starts the process that thaws all disks if this agent is killed."""
         if self._thawing is None:
-            folders = [str(disk.at) for disk in self._world.disks.values()]
+            folders = [str(disk.at) for disk in self._world.part(OwnDisks).of.values()]
             self._thawing = subprocess.Popen(
                 [sys.executable, *THAW, *folders],
                 stdin=subprocess.PIPE,
@@ -198,7 +200,7 @@ class DiskHang:
         for node in nodes:
             if not self._claims.claimants(node):
                 with suppress(OSError):
-                    self._world.disks[node].thaw()
+                    self._world.part(OwnDisks).of[node].thaw()
         return {**evidence, "restart": _ended(self._world, nodes)}
 
     def settle(self, node: str) -> None:
@@ -224,7 +226,7 @@ class DiskFull:
     def observe(self, fault: str) -> Evidence:
         """The free bytes of each disk; effective if the kernel refuses all of them a block, which
         it does not yet where a write waits because the disk hangs."""
-        mounted = {node: self._world.disks[node] for node in self._claims.of(fault)}
+        mounted = {node: self._world.part(OwnDisks).of[node] for node in self._claims.of(fault)}
         free: dict[str, Json] = {node: disk.free() for node, disk in mounted.items()}
         for disk in mounted.values():
             disk.fill()  # What the node has deleted meanwhile; it returns when a block is refused.
@@ -237,7 +239,7 @@ class DiskFull:
         nodes = self._claims.release(fault)
         for node in nodes:
             if not self._claims.claimants(node):
-                self._world.disks[node].empty()
+                self._world.part(OwnDisks).of[node].empty()
         return {**evidence, "restart": _ended(self._world, nodes)}
 
     def settle(self, node: str) -> None:

@@ -69,7 +69,7 @@ class SystemRow:
     `simulated`: the entry of its simulated server, "" if it has none; `real`: the parts that are
     the same code there and the parts that are not, "" if all is the same.
     `clients_simulated`: it has no server, and its clients run in the simulator as they are.
-    `specification`: the entry of a `Specification` (`harness.verdicts.departure`), by which the
+    `specification`: the entry of a `Specification` (`harness.verdicts.specification`), by which the
     steps of its servers are validated; "" for none. `recorded`: the entry that reads them where its
     servers are processes.
     `peers`: its servers communicate. If not, a partition separates clients from servers.

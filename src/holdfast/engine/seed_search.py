@@ -31,8 +31,8 @@ from holdfast.harness.history import reader
 from holdfast.harness.judging.run_case import case_of
 from holdfast.harness.plans.manifest import Manifest, to_table
 from holdfast.harness.runs import signals
-from holdfast.harness.verdicts.departure import Departure, Specification
-from holdfast.harness.verdicts.judged import Judged, Judgement
+from holdfast.harness.verdicts.judged import Departure, Judged, Judgement
+from holdfast.harness.verdicts.specification import Specification
 from holdfast.harness.verification import verify
 from holdfast.harness.verification.recorded_rows import Rows, Writer
 from holdfast.lenses.certificates import certifier

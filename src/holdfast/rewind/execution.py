@@ -19,8 +19,7 @@ from holdfast.harness.history import reader
 from holdfast.harness.history.diff import first_difference
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.runs.version import VERSION
-from holdfast.harness.verdicts.departure import Departure
-from holdfast.harness.verdicts.judged import Judged
+from holdfast.harness.verdicts.judged import Departure, Judged
 from holdfast.planning import plan_source, prepare
 from holdfast.planning.resolve import resolve
 from holdfast.reports.text.progress import Progress

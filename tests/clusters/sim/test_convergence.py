@@ -14,7 +14,8 @@ from holdfast.clusters.systems.reference.specification.convergence import Interv
 from holdfast.clusters.systems.reference.specification.validation import validate
 from holdfast.engine import swarm
 from holdfast.engine.seed_search import one_seed
-from holdfast.harness.verdicts.departure import Departure, Settled
+from holdfast.harness.verdicts.judged import Departure
+from holdfast.harness.verdicts.specification import Settled
 from holdfast.planning import prepare
 from tests.clusters.sim.small import MS, SECOND, Small
 from tests.clusters.sim.test_trace import ELECTED, saved, stood, voted, wrote

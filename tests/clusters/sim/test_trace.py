@@ -17,7 +17,7 @@ from holdfast.clusters.systems.reference.specification import trace
 from holdfast.clusters.systems.reference.specification.replication import Departs, Replication
 from holdfast.clusters.systems.reference.specification.validation import validate
 from holdfast.engine.seed_search import one_seed
-from holdfast.harness.verdicts.departure import Departure
+from holdfast.harness.verdicts.judged import Departure
 from tests.clusters.sim.longer import one_longer
 from tests.front.said import holdfast
 

@@ -31,7 +31,7 @@ from holdfast.harness.recording.server_record import (
     STATE,
     RecordEvent,
 )
-from holdfast.harness.verdicts.server_record import ServerRecord
+from holdfast.harness.verdicts.judged import ServerRecord
 from tests.checkers.shorthand import case
 
 KINDS = {"+": PUT, "-": GONE, "x": GONE, "=": STATE, "s": SEEN}

@@ -10,8 +10,7 @@ import pytest
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import plain
 from holdfast.harness.core.verdict import Severity, Verdict
-from holdfast.harness.verdicts.departure import Departure
-from holdfast.harness.verdicts.judged import Judged, Judgement, Outcome, UnderKind, read
+from holdfast.harness.verdicts.judged import Departure, Judged, Judgement, Outcome, UnderKind, read
 
 HOLDS, VIOLATED, UNKNOWN = Verdict.HOLDS, Verdict.VIOLATED, Verdict.UNKNOWN
 BEST_FIRST = (Outcome.HOLDS, Outcome.LIMIT, Outcome.UNKNOWN, Outcome.BROKEN, Outcome.FAILED)

@@ -31,7 +31,7 @@ from typing import NamedTuple
 
 from holdfast.clusters.systems.reference.specification.leadership import LeadersView
 from holdfast.clusters.systems.reference.specification.replication import Departs, Disk, Replication
-from holdfast.harness.verdicts.departure import Settled
+from holdfast.harness.verdicts.specification import Settled
 
 ELECTION_MS = "400"
 """The documented default."""

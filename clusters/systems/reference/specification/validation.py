@@ -24,7 +24,8 @@ from holdfast.clusters.systems.reference.specification.trace import (
     TableView,
     Torn,
 )
-from holdfast.harness.verdicts.departure import Departure, Settled
+from holdfast.harness.verdicts.judged import Departure
+from holdfast.harness.verdicts.specification import Settled
 
 
 class Kept(TypedDict, total=False):
