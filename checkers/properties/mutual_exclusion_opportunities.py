@@ -119,7 +119,8 @@ OPPORTUNITIES: Sequence[OpportunityRow] = (
             strokes=of_replaced_leaders,
             what="a leader that others replaced within half a lease",
         ),
-        change=replace(LONG, target="leader|one"),
+        # Of a leader that is cut off every third is replaced in time.
+        change=replace(LONG, target="leader|one", least_leases=30),
     ),
     OpportunityRow(
         id="mutual-exclusion/wrong-clock/clocks",

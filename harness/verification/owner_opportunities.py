@@ -356,26 +356,35 @@ class Owners:
         return over_ns + run.shortest(int(run.promises["delay_ns"])) - slip_ns
 
     def waits_in_cycle(self, waiter: Row, other: Row) -> str:
-        """Two clients waited at one time, each while it held another lock."""
+        """Two clients waited at one time, each while it held another lock, the first one that the
+        second waited for; or the first was refused at once, while all that lasted."""
         rows, run = self.rows, self.run
         if waiter.process == other.process or waiter.f not in ASKS or other.f not in ASKS:
             return "its acquires are of one client"
-        spans = []
+        waited = {row.at: [rows.t_inv[at] for at in run.waiting(row.at)] for row in (waiter, other)}
+        at_once = not waited[waiter.at] and waiter.f == OPS["acquire"] and waiter.status == FAIL
+        if 0 <= waiter.aux <= waiter.t_ret - waiter.t_inv:
+            at_once = False  # its bound ran out
+        if not waited[other.at] or not (waited[waiter.at] or at_once):
+            return "one of its acquires did not wait"
         for row in (waiter, other):
-            waits = [rows.t_inv[at] for at in run.waiting(row.at)]
-            if not waits:
-                return "one of its acquires did not wait"
             mine = [
                 at
                 for key, asks in run.asks().items()
                 for at in asks
                 if key != row.key and rows.process[at] == row.process and rows.status[at] == OK
+                if rows.t_inv[at] < row.t_inv < run.end(at) and (row is other or key == other.key)
             ]
-            if not any(rows.t_inv[at] < row.t_inv < run.end(at) for at in mine):
+            if at_once:
+                mine = [at for at in mine if min(run.end(at), run.reach(at)) >= waiter.t_ret]
+            if not mine:
                 return "one of its clients held no other lock"
-            spans.append((waits[-1], row.t_ret or INF))
-        (one_ns, to_ns), (other_ns, over_ns) = spans
-        return "" if one_ns <= over_ns and other_ns <= to_ns else "its waits did not meet"
+        begun, over = waited[other.at][-1], other.t_ret or INF
+        if at_once:
+            whole = begun <= waiter.t_inv and waiter.t_ret <= over
+            return "" if whole else "the second did not wait all the time"
+        met = waited[waiter.at][-1] <= over and begun <= (waiter.t_ret or INF)
+        return "" if met else "its waits did not meet"
 
     # Answers about a lock, and a resource's.
 

@@ -112,6 +112,11 @@ def of(text: str, **changes: Any) -> Case:
         (crossed_waits, TWO + "0a?:y@2 0Q@2.1 1a?:x@2 1Q@2.1", 2),
         (crossed_waits, TWO + "0a?:y@2 0Q@2.1 0a-@2.5 1a?:x@3 1Q@3.1", 0),  # one after another
         (crossed_waits, TWO + "0a?:y@2 0Q@2.1", 0),
+        (crossed_waits, TWO + "0a?:y@2 0Q@2.1 1a?:x@3 1a-@4 0a-@5", 1),  # refused, so none began
+        (crossed_waits, TWO + "0a?:y@2 0Q@2.1 1a?:x@3 0a-@3.5 1a-@4", 0),  # one may have been over
+        (crossed_waits, TWO + "1a?:x@2 0a?:y@2.1 0Q@2.2 1a-@3", 0),  # or not yet begun
+        (crossed_waits, TWO + "0a?:y@2 0Q@2.1 1a?:x@3 1a-@12 0a-@13", 0),  # its own lease was over
+        (crossed_waits, TWO + "0a?:y@2 0Q@2.1 1t?:x@3 1t-@4 0a-@5", 0),  # a try never waits
     ],
 )
 def test_what_is_a_place(find: Callable[[Case], Places], text: str, counts: int) -> None:
