@@ -72,7 +72,9 @@ def outlived(case: Case) -> PlanChange:
     kinds = {*case.kinds, *(window.do for window in case.windows)}
     ordered = case.promises.tokens == "ordered" and case.promises.promised("token-order", kinds)
     acknowledged = bool((table(case).queued >= 0).any())
-    return OUTLIVED if ordered and acknowledged else WITH_SHORT_WAITS
+    change = OUTLIVED if ordered and acknowledged else WITH_SHORT_WAITS
+    # An owner is told when its session ends, and few go on.
+    return replace(change, least_leases=30) if case.promises.bound == "session" else change
 
 
 def changes(case: Case, missing: Iterable[str]) -> tuple[PlanChange, ...]:

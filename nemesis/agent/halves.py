@@ -1,4 +1,4 @@
-"""What a kind of fault brings with it to the agent: its half, of which the agent knows no other.
+"""What features bring to the agent: a kind of fault its half, and a part that every agent has.
 
 A half is a value NAME of a module. Only modules of the fault agent itself, and of packages that lie
 beside it in the code of the run, are imported: what a run brings along is copied from installed
@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from holdfast.nemesis.agent.hosted_nodes import World
-from holdfast.nemesis.agent.request_errors import Kind, Refused
-from holdfast.nemesis.agent.request_forms import FAULT, Form
+from holdfast.nemesis.agent.request_errors import Evidence, Kind, Refused
+from holdfast.nemesis.agent.request_forms import FAULT, Args, Form
 
 AGENT = "holdfast.nemesis.agent."
 CODE = Path(__file__).parents[3]
@@ -34,6 +35,28 @@ class Half:
     request: str
     form: Form
     make: Callable[[World], Kind]
+
+
+class Part:
+    """Base class of what a feature adds to every agent (`nemesis.agent.parts`), whatever kinds of
+    fault it loads; by default nothing. forms: of the requests that it answers."""
+
+    forms: ClassVar[Mapping[str, Form]] = {}
+
+    def answer(self, do: str, args: Args) -> Evidence:
+        """Carries out one of its requests. Errors: Refused, OSError."""
+        raise Refused(f"{do}: nothing carries it out")
+
+    def leave(self, node: str) -> None:
+        """The network of a node is about to be replaced: it is adopted again."""
+
+    def recover(self) -> Evidence:
+        """Undoes what the part of an earlier agent left; how much of it there was."""
+        return {}
+
+    def abilities(self) -> Evidence:
+        """What it can do on this host, each tested: true, or the reason why not."""
+        return {}
 
 
 def loaded(entry: str) -> Half:

@@ -14,11 +14,9 @@ from holdfast.nemesis.agent.client_proxy import Taps
 from holdfast.nemesis.agent.cuts import Cuts
 from holdfast.nemesis.agent.halves import Half, loaded
 from holdfast.nemesis.agent.hosted_nodes import World
-from holdfast.nemesis.agent.links import link_faults
 from holdfast.nemesis.agent.parts import parts
 from holdfast.nemesis.agent.request_errors import Evidence, Kind, Refused
 from holdfast.nemesis.agent.request_forms import REQUESTS, Args, checked
-from holdfast.nemesis.agent.tracing.system_calls import unsupported
 
 
 class FaultAgent:
@@ -27,7 +25,6 @@ class FaultAgent:
     def __init__(self) -> None:
         self._world = World()
         self._cuts = self._world.part(Cuts)
-        self._links = self._world.part(link_faults.Links)
         self._taps = self._world.part(Taps)
         self._parts = parts(self._world)
         self._asked = {do: part for part in self._parts for do in part.forms}
@@ -143,7 +140,8 @@ class FaultAgent:
 
     def _adopt(self, args: Args) -> Evidence:
         self._cuts.leave(args["node"])
-        self._links.leave(args["node"])
+        for part in self._parts:
+            part.leave(args["node"])
         node = self._world.adopt(args["node"], args["pid"], args["address"], args["processes"])
         for kind in self._kinds.values():
             kind.settle(node.name)
@@ -155,8 +153,7 @@ class FaultAgent:
         living = [process for name in self._world.nodes for process in self._world.living(name)]
         stopped = [process for process in living if processes.state(process) == "T"]
         processes.resume(living)
-        done: Evidence = {"continued": len(stopped), "neighbours": self._links.recover()}
-        return {**done, **_joined(part.recover() for part in self._parts)}
+        return {"continued": len(stopped), **_joined(part.recover() for part in self._parts)}
 
     def _observe(self, fault: str) -> Evidence:
         if fault in self._active:
@@ -175,11 +172,9 @@ def abilities() -> Evidence:
     signals = True if hasattr(os, "pidfd_open") else "this Python has no pidfd; use Linux"
     return {
         "cut": nft.probe() or True,
-        "link": link_faults.unsupported() or True,
         "pause": signals,
         "kill": signals,
         "set_clock": vdso.probe() or True,
-        "syscall": unsupported() or True,
         "proxy": True,
         "pid": os.getpid(),
     }

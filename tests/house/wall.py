@@ -16,6 +16,12 @@ import functools
 
 from tests.house.imports import modules, nodes, targets
 
+
+def kinds(names: str) -> list[str]:
+    """Modules of kinds of fault."""
+    return [f"nemesis.kinds.{name}" for name in names.split()]
+
+
 PACKAGES: dict[str, tuple[str, ...]] = {
     "systems": ("clusters.systems", "clusters.libraries", "clusters.programs", "own_servers"),
     "simulator": ("clusters.backends.sim",),
@@ -60,8 +66,6 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "hunting": ("hunting",),
     "packaging": ("packaging",),
     "conformance": ("conformance",),
-    "serve": ("serve",),
-    "api": ("api",),
     "traces": ("lenses.traces", "harness.judging.recorded_trace", "harness.verdicts.specification"),
     "server records": (
         "harness.judging.recorded_holds",
@@ -83,9 +87,27 @@ PACKAGES: dict[str, tuple[str, ...]] = {
         "harness.history.growing",
         "lenses.live_verdicts",
     ),
-    "disks": ("nemesis.agent.disks", "planning.server_disks"),
-    "limits": ("nemesis.agent.limits",),
+    "disks": (
+        "nemesis.agent.disks",
+        "planning.server_disks",
+        *kinds("disk_full disk_hang power sync_lie"),
+    ),
+    "limits": ("nemesis.agent.limits", *kinds("cpu_quota memory_limit open_files")),
+    "links": (
+        "nemesis.agent.links",
+        "nemesis.link_fault",
+        *kinds("bandwidth half_open mtu_black_hole neighbour_lost packet_corrupt packet_duplicate"),
+        *kinds("packet_loss packet_reorder refuse_connections slow_links zero_window"),
+    ),
+    "traced processes": (
+        "nemesis.agent.absolute_waits",
+        "nemesis.agent.suspends",
+        "nemesis.agent.tracing",
+        *kinds("disk_error disk_slow failpoint freeze freeze_write suspend syscall torn_write"),
+    ),
     "operations": (
+        *kinds("backup_restore compact defragment manual_failover replace_member rollback"),
+        *kinds("rolling_restart rolling_upgrade"),
         "harness.driver.failover",
         "harness.driver.maintenance",
         "harness.driver.operations",
@@ -96,12 +118,14 @@ PACKAGES: dict[str, tuple[str, ...]] = {
 """Package -> its modules, and folders with all that is in them."""
 
 DOORS = (
+    "api",
     "catalogue",
     "commands",
     "docgen",
     "nemesis.agent.parts",
     "pytest",
     "scenarios",
+    "serve",
     "starters",
 )
 """Folders and modules that name everything; that of the fault agent names its features."""

@@ -2,6 +2,7 @@
 
     python -m tests.power.mutate_service COUNT [SEED [WORKERS]]
     python -m tests.power.mutate_service --only locks.queue:40 ...      of one place
+    python -m tests.power.mutate_service --draw opportunities COUNT ...     by another draw of seeds
 
 A mutant is one small change to one function of consensus or locks, as in `tests.power.mutate`. In
 a fork that has it, seeds of the simulator run with a trace. What kills a mutant is noted with the
@@ -25,6 +26,7 @@ from collections.abc import Sequence
 from itertools import count
 
 from holdfast.engine.seed_search import one_seed, warm
+from holdfast.engine.swarm import Way
 from holdfast.interpreter import build
 from tests.power.mutate import IN_A_LOOP, ROOT, Fork, Mutant, bound_cpu, chosen, mutants, put_in
 
@@ -40,7 +42,7 @@ Kill = tuple[int, float]
 """(seeds, CPU seconds) until a mutant was killed."""
 
 
-def watched(mutant: Mutant) -> bytes:
+def watched(mutant: Mutant, way: Way = Way.PLAIN) -> bytes:
     """JSON: {"history": Kill, "trace": Kill}, without what did not kill it within BUDGET_S."""
     put_in(mutant)
     bound_cpu(2 * BUDGET_S + 60)
@@ -48,7 +50,7 @@ def watched(mutant: Mutant) -> bytes:
     whole_s = trace_s = 0.0
     for seed in count(FIRST):
         begun_s = time.process_time()
-        ran = one_seed(seed, SYSTEMS[seed % len(SYSTEMS)], {}, validated=True)
+        ran = one_seed(seed, SYSTEMS[seed % len(SYSTEMS)], {}, validated=True, way=way)
         whole_s += time.process_time() - begun_s
         trace_s += ran.trace_ns / 1e9
         spent = (seed - FIRST + 1, whole_s)
@@ -61,9 +63,9 @@ def watched(mutant: Mutant) -> bytes:
     raise AssertionError("seeds do not end")
 
 
-def row(mutant: Mutant) -> tuple[str, str]:
+def row(mutant: Mutant, way: Way = Way.PLAIN) -> tuple[str, str]:
     """(its outcome, one line of the table)."""
-    code, found = Fork(lambda: watched(mutant)).ended()
+    code, found = Fork(lambda: watched(mutant, way)).ended()
     if code != 0:
         outcome = "loop" if code == IN_A_LOOP else f"failed ({code})"
         return outcome, f"{outcome:9} {'':35} {mutant}"
@@ -82,11 +84,11 @@ def say(line: str) -> None:
     sys.stdout.flush()
 
 
-def judge(every: Sequence[Mutant], numbers: Sequence[int]) -> None:
+def judge(every: Sequence[Mutant], numbers: Sequence[int], way: Way) -> None:
     """Prints a line for each of these mutants, and what they came to."""
     outcomes = Counter[str]()
     for number in numbers:
-        outcome, line = row(every[number])
+        outcome, line = row(every[number], way)
         outcomes[outcome] += 1
         say(line)
     spent = os.times()
@@ -95,20 +97,22 @@ def judge(every: Sequence[Mutant], numbers: Sequence[int]) -> None:
 
 def main() -> None:
     os.chdir(ROOT)
-    words = sys.argv[1:]
+    words, way = sys.argv[1:], Way.PLAIN
+    if words[0] == "--draw":
+        words, way = words[2:], Way(words[1])
     every = mutants(FOLDERS)
     numbers = chosen(words, every)
     workers = int(words[2]) if len(words) > 2 and words[0].isdecimal() else 1
-    say(f"{len(numbers)} of {len(every)} mutants, {build()}")
+    say(f"{len(numbers)} of {len(every)} mutants, draw {way}, {build()}")
     warm()
     children = []
     for worker in range(1, workers):
         child = os.fork()
         if not child:
-            judge(every, numbers[worker::workers])
+            judge(every, numbers[worker::workers], way)
             os._exit(0)
         children.append(child)
-    judge(every, numbers[::workers])
+    judge(every, numbers[::workers], way)
     for child in children:
         os.waitpid(child, 0)
 

@@ -9,12 +9,13 @@ from typing import ClassVar
 
 from holdfast.nemesis.agent.disks import loop_mount, node_disk
 from holdfast.nemesis.agent.disks.node_disk import NodeDisk
+from holdfast.nemesis.agent.halves import Part
 from holdfast.nemesis.agent.hosted_nodes import World
 from holdfast.nemesis.agent.request_errors import Evidence, Refused
 from holdfast.nemesis.agent.request_forms import MISSING, Args, Form
 
 
-class OwnDisks:
+class OwnDisks(Part):
     """Node -> its disk."""
 
     forms: ClassVar[Mapping[str, Form]] = {

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 from holdfast.harness.core.json_value import Json
-from holdfast.nemesis.agent.halves import Half
+from holdfast.nemesis.agent.halves import Half, Part
 from holdfast.nemesis.agent.hosted_nodes import World
 from holdfast.nemesis.agent.links import connections, neighbours, rules
 from holdfast.nemesis.agent.links.packet_queue import DISCIPLINES, PacketQueue
@@ -49,7 +49,7 @@ class _Fault:
     longest_ns: int = 0
 
 
-class Links:
+class Links(Part):
     """Faults of kind `link`. Several may act on one link; each has rules of its own."""
 
     def __init__(self, world: World) -> None:
@@ -123,11 +123,15 @@ class Links:
         del self._faults[fault]
         return evidence
 
-    def recover(self) -> int:
+    def recover(self) -> Evidence:
         """Removes neighbour entries that a killed agent left in the adopted networks; their number.
         The rules that it left, adopt removes."""
         networks = [node.network for node in self._world.nodes.values() if node.network]
-        return sum(map(neighbours.find_all, networks))
+        return {"neighbours": sum(map(neighbours.find_all, networks))}
+
+    def abilities(self) -> Evidence:
+        """Whether links can be disturbed here, or why not."""
+        return {"link": unsupported() or True}
 
     def settle(self, node: str) -> None:
         """Applies the faults of a node to a network that is new to them."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from holdfast.harness.recording.call_marks import WORDS
 from holdfast.nemesis.agent import processes
-from holdfast.nemesis.agent.halves import Half
+from holdfast.nemesis.agent.halves import Half, Part
 from holdfast.nemesis.agent.hosted_nodes import World
 from holdfast.nemesis.agent.request_errors import Evidence, Refused
 from holdfast.nemesis.agent.request_forms import FAULT, MISSING, NODES, Form
@@ -186,6 +186,17 @@ def _check(args: Mapping[str, object]) -> None:
 
 
 @cache
+class CallTracing(Part):
+    """What every agent says of system calls."""
+
+    def __init__(self, _: World) -> None:
+        pass
+
+    def abilities(self) -> Evidence:
+        """Whether they can be traced here, or why not."""
+        return {"syscall": unsupported() or True}
+
+
 def unsupported() -> str | None:
     """Why system calls cannot be traced here, or None: tried on a child that waits to be killed."""
     reason = ptrace.unsupported() or _forbidden()
