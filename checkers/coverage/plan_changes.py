@@ -73,7 +73,7 @@ def outlived(case: Case) -> PlanChange:
     ordered = case.promises.tokens == "ordered" and case.promises.promised("token-order", kinds)
     acknowledged = bool((table(case).queued >= 0).any())
     change = OUTLIVED if ordered and acknowledged else WITH_SHORT_WAITS
-    # An owner is told when its session ends, and few go on.
+    # Its library notifies an owner when its session ends, and few go on.
     return replace(change, least_leases=30) if case.promises.bound == "session" else change
 
 

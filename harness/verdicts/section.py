@@ -15,7 +15,8 @@ class SectionRow:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Section:
-    """What the page and the terminal show alike; all text is plain.
+    """What the page and the terminal show alike; all text is plain. The terminal shows all the
+    sentences and of each kind the first three rows, without their times.
 
     anchor     its name in links of the page
     short      its name in the page's navigation

@@ -5,6 +5,10 @@
 
 from __future__ import annotations
 
+import pytest
+
+from holdfast import catalogue
+from holdfast.harness.core.loading import load
 from tests.house import wall
 from tests.house.imports import cycles, modules
 
@@ -25,6 +29,15 @@ def test_imports_inside_functions_and_halls_of_many_doors_only_become_fewer() ->
 
 def test_no_imports_inside_functions_hide_a_cycle() -> None:
     assert cycles(wall.imported) == []
+
+
+@pytest.mark.parametrize("kind", catalogue.NEMESES)
+def test_a_kind_of_fault_lies_where_its_half_of_the_agent_does(kind: str) -> None:
+    """A kind with a half in a package belongs to it; others use what every agent has."""
+    nemesis = load(catalogue.NEMESES[kind].entry)
+    halves = {wall.package_of(half.partition(":")[0].partition(".")[2]) for half in nemesis.agent}
+    mine = wall.package_of(catalogue.NEMESES[kind].entry.partition(":")[0].partition(".")[2])
+    assert mine in halves or halves <= {"core"}, "put it into the package, in wall.py"
 
 
 def test_every_part_of_a_package_exists_and_is_in_one_package() -> None:

@@ -111,6 +111,12 @@ def test_a_workload_asks_for_known_properties_once(workload: str) -> None:
     assert asks and set(asks) <= set(PROPERTIES) and len(set(asks)) == len(asks)
 
 
+def test_each_property_is_asked_by_a_workload() -> None:
+    """Else no run is for it. Where a fault undoes grants, each run asks for that one."""
+    asked = {prop for workload in ALL for prop in ran(workload).case.asked}
+    assert asked | {"durable-grants"} == set(PROPERTIES)
+
+
 @pytest.mark.parametrize("workload", EXERCISED)
 def test_a_workload_exercises_what_it_is_for(workload: str) -> None:
     verdicts = {row.property: row.verdict for row in ran(workload).verdicts.verdicts}

@@ -50,7 +50,8 @@ BY_LEASE = ("deadlock-freedom", "orphan-freedom", "loss-notice")
 """Properties that depend on leases: without them a dead holder's lock is held forever."""
 WITHOUT_LEASES = {
     "lease": "none: a hold ends by its release",
-    "consequence": "a single point of failure; a holder that dies shuts all others out for ever",
+    "consequence": "a single point of failure; a holder that dies shuts all others out until an"
+    " operator acts",
 }
 
 SHEET = {
