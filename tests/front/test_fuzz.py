@@ -58,7 +58,9 @@ def _hook(event: str, arguments: tuple[Any, ...]) -> None:
     path = os.path.realpath(os.fsdecode(arguments[0]))
     writes = (arguments[2] or 0) & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
     ours = (sys.prefix, sys.base_prefix, str(Path(__file__).parents[2]), "/proc/", "/dev/null")
-    if not path.startswith(str(root)) and (writes or not path.startswith(ours)):
+    # Whoever first uses a module or a template of ours keeps it compiled, beside it.
+    compiled = path.startswith(ours) and f"{os.sep}__pycache__{os.sep}" in path
+    if not path.startswith(str(root)) and (not path.startswith(ours) or (writes and not compiled)):
         strange.append(path)
 
 
