@@ -15,6 +15,7 @@ import os
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -30,6 +31,7 @@ from holdfast.harness.core.ports import ClientSetup
 LEASE_NS, SHORT_MS = 20 * SECOND, 5_000
 """The lease, and the rest of it that a renewal meets."""
 WAIT_NS, HUNG_S = 1_200_000_000, 5
+REACHED_WITHIN_S = 2
 SOMEBODY = "another owner"
 Keys = dict[str, tuple[str, int]]
 """Key -> its value, and the rest of its lease in ms, -1 for none."""
@@ -202,6 +204,17 @@ class Trial:
         grant = Grant(lock=lock, attempt=self.attempts, token=-1, ttl_ns=LEASE_NS, granted_at_ns=0)
         return said, grant
 
+    async def new_keys(self, before: Sequence[Keys]) -> list[list[str]]:
+        """The keys that each server has in addition. A library may return when a majority has
+        answered, while its request to the last server is still on its way."""
+        deadline_s = time.monotonic() + REACHED_WITHIN_S
+        while True:
+            pairs = zip(self.state(), before, strict=True)
+            ours = [sorted(set(now) - set(then)) for now, then in pairs]
+            if all(ours) or time.monotonic() > deadline_s:
+                return ours
+            await asyncio.sleep(0.01)
+
     async def run(self) -> None:
         """Every call in every state, each on a lock of its own."""
         for client in range(2):
@@ -231,9 +244,8 @@ class Trial:
         """A renewal or release of a holder; `hit` servers are brought into the state before."""
         free = self.state()
         said, grant = await self.acquire(0, f"{call}-{state}-{hit}")
-        held = self.state()
-        ours = [sorted(set(now) - set(then)) for now, then in zip(held, free, strict=True)]
         assert said.outcome.name == "OK", (call, state, said)
+        ours = await self.new_keys(free)
         for server, keys in zip(self.servers, ours, strict=True):
             for key in keys if self.expire == "lease" and call == "renew" else ():
                 server.do("PEXPIRE", key, str(SHORT_MS))
