@@ -365,6 +365,8 @@ class Owners:
         at_once = not waited[waiter.at] and waiter.f == OPS["acquire"] and waiter.status == FAIL
         if 0 <= waiter.aux <= waiter.t_ret - waiter.t_inv:
             at_once = False  # its bound ran out
+        if any(words in rows.strings[waiter.err] for words in NO_ANSWER):
+            at_once = False  # by its own client
         if not waited[other.at] or not (waited[waiter.at] or at_once):
             return "one of its acquires did not wait"
         for row in (waiter, other):

@@ -19,6 +19,7 @@ import numpy as np
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.overlaps import reaches
 from holdfast.checkers.opportunities.places.near_faults import Places
+from holdfast.checkers.opportunities.places.passed_on import answered_at
 from holdfast.harness.core.case import Case, memoised
 from holdfast.harness.core.operations import Op, Status
 
@@ -76,7 +77,10 @@ def _waits(case: Case) -> Iterator[QueuedWait]:
         return  # One lock only.
     ends = np.where(attempts.certain, attempts.end, -1)
     bounded = (attempts.wait >= 0) & (attempts.ret - attempts.inv >= attempts.wait)
-    refused = (attempts.op == Op.ACQUIRE) & (attempts.status == Status.FAIL) & ~bounded
+    # A client that reached no server refused itself: nobody looked for a cycle.
+    answered = answered_at(case) == attempts.ret
+    failed = (attempts.op == Op.ACQUIRE) & (attempts.status == Status.FAIL)
+    refused = failed & answered & ~bounded
     asked, far = (attempts.queued >= 0) | refused, np.minimum(ends, reaches(case))
     for process in np.unique(attempts.process).tolist():
         mine = np.flatnonzero(attempts.process == process)

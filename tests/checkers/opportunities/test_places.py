@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ from holdfast.checkers.properties import (
 )
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import SECOND
-from holdfast.harness.core.operations import Op
+from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.verdict import Verdict
 from tests.checkers.faults import window
 from tests.checkers.shorthand import case
@@ -121,6 +122,18 @@ def of(text: str, **changes: Any) -> Case:
 )
 def test_what_is_a_place(find: Callable[[Case], Places], text: str, counts: int) -> None:
     assert len(find(of(text)).t_ns) == counts
+
+
+def test_a_client_that_reached_no_server_was_not_refused_for_a_cycle() -> None:
+    made = of(TWO + "0a?:y@2 0Q@2.1 1a?:x@3 1a-@4 0a-@5")
+    assert len(crossed_waits(made).t_ns) == 1
+    rows = made.history.rows.copy()
+    rows["err"][(rows["process"] == 1) & (rows["status"] == Status.FAIL)] = len(
+        made.history.strings
+    )
+    strings = (*made.history.strings, "unreachable: no server answered")
+    alone = replace(made, history=replace(made.history, rows=rows, strings=strings), memo={})
+    assert not len(crossed_waits(alone).t_ns)
 
 
 def test_a_place_of_the_lock_delay_lies_between_the_death_and_its_end() -> None:
