@@ -3,7 +3,8 @@
 `make test` leaves them to `make test-long`, so that whoever tries it waits for minutes only. What a
 test takes includes what its child processes take. A run that keeps times (`kept_times.py`) writes
 the list again: of `make test` what takes more than LIMIT is added; of both what takes less than
-half of it is removed, and what did not run stays.
+half of it is removed, and what did not run stays. Those of `tests/house` are never on it: `make
+lint` runs them before each commit, and what it leaves out is seen only by CI.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from tests import kept_times
 KEPT = Path(__file__).with_suffix(".txt")
 LIMIT = 0.8
 """Seconds of CPU."""
+LINT = "tests/house/"
+"""The folder of tests that `make lint` runs, whatever they take."""
 _seconds: dict[str, float] = {}
 
 
@@ -62,5 +65,6 @@ def merged(
             rows[name] = seconds
         else:
             rows.pop(name, None)
-    there = {name for name in rows if (kept_times.ROOT / name.partition("::")[0]).is_file()}
+    files = {name: name.partition("::")[0] for name in rows if not name.startswith(LINT)}
+    there = {name for name, file in files.items() if (kept_times.ROOT / file).is_file()}
     return dict(sorted(((n, rows[n]) for n in there), key=lambda row: (-row[1], row[0])))

@@ -77,7 +77,7 @@ def _waits(case: Case) -> Iterator[QueuedWait]:
         return  # One lock only.
     ends = np.where(attempts.certain, attempts.end, -1)
     bounded = (attempts.wait >= 0) & (attempts.ret - attempts.inv >= attempts.wait)
-    # A client that reached no server refused itself: nobody looked for a cycle.
+    # A client that reached no server refused itself: no server looked for a cycle.
     answered = answered_at(case) == attempts.ret
     failed = (attempts.op == Op.ACQUIRE) & (attempts.status == Status.FAIL)
     refused = failed & answered & ~bounded
