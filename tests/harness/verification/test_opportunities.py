@@ -17,7 +17,7 @@ from holdfast.catalogue import SYSTEMS
 from holdfast.checkers.opportunities.table import every_row
 from holdfast.engine import judging, seed_search, swarm
 from holdfast.harness.core.json_value import plain
-from holdfast.harness.core.operations import Op
+from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.runs.directory import RunDir
 from holdfast.harness.verification.opportunities import (
@@ -298,3 +298,31 @@ def test_the_number_of_a_reason_is_another_one_in_each_reading_of_a_run() -> Non
     ran = seed_search.in_memory(prepare.manifest(prepare.prepared(drawn), "reason", ""))
     (told,) = (v for v in ran.verdicts.verdicts if v.property == "loss-notice")
     assert told.under["kill"].opportunities[0].witnesses["shows"].op == "lost"
+
+
+def test_a_refusal_that_no_server_answered_is_none_for_a_cycle_of_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A service that looks for cycles refuses the request that would close one. The same row with
+    the error of a client that reached no server is refused as a witness."""
+    correct = {"workload": "many-locks", "locks": 3, "time": "12s", "nemesis": "kill"}
+    run, verdicts = simulated(correct, tmp_path)
+    (fault, entry) = next(
+        (fault, entry)
+        for fault, entry in entries(verdicts)
+        if entry["row"].startswith("no-multi-lock-deadlock/")
+    )
+    places, waiter = checked(run, monkeypatch), entry["witnesses"]["waiter"]
+    assert waiter["status"] == "fail" and places.wrong(fault, entry) == ""
+    error = "unreachable: no server answered"
+    row = next(
+        row
+        for row in range(len(places.rows.t_inv))
+        if (places.rows.t_inv[row], places.rows.process[row])
+        == (waiter["t_inv_ns"], waiter["process"])
+        and places.rows.status[row] == Status.FAIL
+    )
+    places.rows.strings.append(error)
+    places.rows.err[row] = len(places.rows.strings) - 1
+    alone = put(entry, ("witnesses", "waiter", "error"), error)
+    assert places.wrong(fault, alone) == "one of its acquires did not wait"
