@@ -32,6 +32,8 @@ DIGEST = b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
 
 
 OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]*")
+AFTER_COMMA = re.compile(r"(?<=,)")
+IN_NAME = re.compile(r"(?<=[:@/_])|(?<=\.)(?!py\b|\d)|(?<=[a-z])(?=[A-Z])")
 TEMPLATES = Path(__file__).parents[1] / "templates"
 
 
@@ -124,18 +126,19 @@ def _words(text: object, limit: int = formatting.DISPLAY_LIMIT) -> Markup:
     broken after a comma."""
     words = formatting.plain(text, limit).split(" ")
     return Markup(" ").join(
-        Markup('<span class="arg">{}</span>').format(_broken_after(",", word)) for word in words
+        Markup('<span class="arg">{}</span>').format(_parts(AFTER_COMMA, word)) for word in words
     )
 
 
-def _broken_after(signs: str, text: str) -> Markup:
-    """Text that may be broken after some characters."""
-    return Markup("<wbr>").join(re.split(f"(?<=[{signs}])", text))
+def _parts(between: re.Pattern[str], text: str) -> Markup:
+    """Text that may be broken between its parts."""
+    return Markup("<wbr>").join(between.split(text))
 
 
 def _name(text: object, limit: int = formatting.DISPLAY_LIMIT) -> Markup:
-    """The name of a system, which is rather broken between its parts than within one."""
-    parts = _broken_after(":@/", formatting.plain(text, limit))
+    """The name of a system, which is rather broken between its parts than within one:
+    app.|locks.py:|Renewed|Lock@|redis."""
+    parts = _parts(IN_NAME, formatting.plain(text, limit))
     return Markup("<bdi>") + parts + Markup("</bdi>")
 
 
