@@ -148,9 +148,11 @@ def _patient(case: Case) -> Met:
     Where at most one waits and the others try, there are none."""
     behind, patient = len(behind_waiters(case).t_ns), len(patient_waits(case).t_ns)
     counts = {"waits with another behind": behind, "of them long enough to starve": patient}
-    lack = f"no wait with another behind it outlasted a grant to each other client: 0 of {behind}"
+    lack = f"no client waited, with another behind it, until each other had its turn: 0 of {behind}"
     if not behind:
-        lack = f"no wait with another behind it was granted: 0 of {queued_behind(case)}"
+        lack = (
+            f"no client that waited with another behind it was granted: 0 of {queued_behind(case)}"
+        )
     return counts, [lack] if has_queues(case) and not patient else []
 
 

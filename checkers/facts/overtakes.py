@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.checkers.facts.wording import lock_name, name, seconds
+from holdfast.checkers.holds.derive import ordered_tokens
 from holdfast.checkers.holds.waits import Passed
 from holdfast.harness.core.case import Case
 
@@ -16,3 +17,15 @@ def told(case: Case, one: Passed) -> str:
         f" {one.attempt.token}; {name(case, first.process)} requested it at"
         f" {seconds(case, first.inv_ns)} and was granted it before, with token {first.token}"
     )
+
+
+def unjudged(case: Case) -> str:
+    """Why it does not show of any wait whether it was overtaken."""
+    if not ordered_tokens(case):
+        return "tokens do not show which of two clients was granted the lock first"
+    return "no client that waited was granted the lock with a token in the order of grants"
+
+
+def unbounded(case: Case) -> str:
+    """Why no wait is too long."""
+    return f"this system declares no order that bounds a wait ({case.promises.order})"

@@ -22,7 +22,7 @@ from functools import partial
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
 from holdfast.checkers.facts import witnesses
-from holdfast.checkers.facts.overtakes import told
+from holdfast.checkers.facts.overtakes import told, unbounded, unjudged
 from holdfast.checkers.facts.wording import drawn, lock_name
 from holdfast.checkers.holds.waits import Passed, waits
 from holdfast.checkers.opportunities.overtaking import behind_waiters, bounded, requeued
@@ -81,13 +81,13 @@ def check(case: Case) -> PropertyVerdict:
     findings = starved(case)
     bound = allowed(case)
     if bound is None:
-        missing.append(f"this system declares no order that bounds it ({case.promises.order})")
+        missing.append(unbounded(case))
     else:
         findings += [
             _finding(case, one, bound) for one in observed.overtaken if len(_alike(one)) > bound
         ]
     if not observed.judged:
-        missing.append("no client that waited was granted a token of its place in the queue")
+        missing.append(unjudged(case))
     met = replace(met, counts=counts, missing=tuple(missing))
     return conclude(case, PROPERTY, findings, (), met)
 

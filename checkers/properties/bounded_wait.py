@@ -24,7 +24,7 @@ from functools import partial
 import numpy as np
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
-from holdfast.checkers.facts.overtakes import told
+from holdfast.checkers.facts.overtakes import told, unbounded, unjudged
 from holdfast.checkers.facts.wording import drawn, lock_name
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import Attempt
@@ -54,7 +54,10 @@ OPPORTUNITIES: Sequence[OpportunityRow] = (
         twin="reference:last-come-first",
         look=partial(
             near_faults,
-            where=Where(waits_beyond_queues, "no wait with another behind it outlasted its queue"),
+            where=Where(
+                waits_beyond_queues,
+                "no client waited, with another behind it, longer than its queue",
+            ),
         ),
         change=QUEUED,
         promised=bounded,
@@ -84,13 +87,13 @@ def check(case: Case) -> PropertyVerdict:
     findings: list[Finding] = []
     bound = allowed(case)
     if bound is None:
-        missing.append(f"this system declares no order that bounds it ({case.promises.order})")
+        missing.append(unbounded(case))
     else:
         findings = [
             _finding(case, one, bound) for one in overtaken if one.granted > one.ahead + bound
         ]
     if not judged:
-        missing.append("no client that waited was granted a token of its place in the queue")
+        missing.append(unjudged(case))
     met = replace(met, counts=counts, missing=tuple(missing))
     return conclude(case, PROPERTY, findings, (), met)
 

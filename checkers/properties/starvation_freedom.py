@@ -21,7 +21,7 @@ from functools import partial
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
 from holdfast.checkers.facts import witnesses
-from holdfast.checkers.facts.overtakes import told
+from holdfast.checkers.facts.overtakes import told, unjudged
 from holdfast.checkers.facts.starved_hosts import only_starved
 from holdfast.checkers.facts.wording import drawn, lock_name
 from holdfast.checkers.holds.waits import Passed, waits
@@ -49,7 +49,9 @@ OPPORTUNITIES: Sequence[OpportunityRow] = (
         applies=has_queues,
         look=partial(
             near_faults,
-            where=Where(patient_waits, "no wait with another behind it outlasted enough grants"),
+            where=Where(
+                patient_waits, "no client waited, with another behind it, during enough grants"
+            ),
         ),
         change=QUEUED,
     ),
@@ -69,7 +71,7 @@ def check(case: Case) -> PropertyVerdict:
     doubts = (*met.doubts, *unanswered_probes(case), *only_starved(case, findings, starved, WAITS))
     missing = [*met.missing]
     if not observed.judged:
-        missing.append("no client that waited was granted a token of its place in the queue")
+        missing.append(unjudged(case))
     met = replace(met, counts=counts, missing=tuple(missing), doubts=doubts)
     return conclude(case, PROPERTY, findings, (), met)
 

@@ -104,7 +104,7 @@ def _properties(run: Judged, *, wide: bool) -> Table:
             _verdict(one),
             "required" if one.required else "yes" if one.promised else "no",
             one.severity.value,
-            Text(formatting.plain(one.reason, 160)),
+            Text(formatting.plain(one.reason, 600)),
             *([Text(_leans(one))] if wide else []),
         )
     return table

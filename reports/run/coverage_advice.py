@@ -35,9 +35,12 @@ ADVICE: tuple[tuple[tuple[str, ...], str], ...] = (
         NOTHING.format("this system does not promise it"),
     ),
     (
-        ("no client that waited was granted a token",),
-        "Raise contention (--clients 8); a system without ordered tokens cannot show it.",
+        ("tokens do not show which of two clients",),
+        NOTHING.format(
+            "choose a system whose tokens keep the order of its grants under these faults"
+        ),
     ),
+    (("no client that waited was granted the lock", "no client that waited with another"), CONTEND),
     (
         ("no client waited for one lock", "no clients waited for each other"),
         "Let clients hold one lock while they ask for another: at least two locks (--locks 2) and"

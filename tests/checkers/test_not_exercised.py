@@ -194,7 +194,7 @@ ROWS: dict[str, dict[str, Row]] = {
         "nobody was patient": (
             "0a? 0a+1 1a? 1Q 2a? 2Q 0r? 0r+ 1a+2 1r? 1r+ 2a+3 2r? 2r+ 9p? 9p+4",
             {},
-            "no wait with another behind it outlasted a grant to each other client: 0 of 1",
+            "no client waited, with another behind it, until each other had its turn: 0 of 1",
         ),
         "no tokens": (NO_TOKENS, {}, "no grant carried a token"),
     },

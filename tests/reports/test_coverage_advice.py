@@ -23,6 +23,11 @@ from tests.reports.pieces import MANIFEST, PLAN
         ("no acquire was in flight during a kill: 0 in 2 windows", "more occasions"),
         ("driven at 40% of the planned rate, 4 of 10 acquires: the clients", "--rate"),
         ("this system has no fencing tokens", "choose a system that issues tokens"),
+        (
+            "tokens do not show which of two clients was granted the lock first",
+            "tokens keep the order of its grants",
+        ),
+        ("no client that waited with another behind it was granted: 0 of 3", "clients"),
         ("something that nobody foresaw", FALLBACK),
     ],
 )

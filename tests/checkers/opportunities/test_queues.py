@@ -75,7 +75,7 @@ def test_clients_queue_whether_or_not_they_are_granted_the_lock(text: str, behin
 
 def test_a_queue_in_which_all_gave_up_says_nothing_about_starvation() -> None:
     verdict = starvation_freedom.check(of(GAVE_UP))
-    assert "no wait with another behind it was granted: 0 of 1" in verdict.reason
+    assert "no client that waited with another behind it was granted: 0 of 1" in verdict.reason
 
 
 def test_a_wait_that_allows_a_turn_of_everybody_and_one_more_shows_starvation() -> None:
