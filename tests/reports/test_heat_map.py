@@ -14,7 +14,7 @@ from holdfast.reports.many import heat_map, worst_first
 from holdfast.reports.many.heat_map import FaultMap, MapCell
 from holdfast.reports.many.matrix import matrix
 from holdfast.reports.many.matrix_pages import markdown
-from holdfast.reports.text.templates import FILTERS
+from holdfast.reports.text.templates import template_environment
 from tests.reports.specimens import HOSTILE
 from tests.reports.test_matrix import WORDS, run
 
@@ -182,5 +182,5 @@ def test_in_markdown_a_cell_has_its_class_and_a_sign_and_nothing_hostile_is_in_i
 
 
 def test_a_long_name_of_a_lock_is_broken_between_its_parts() -> None:
-    shown = FILTERS["name"]("app.locks.py:RenewedLock@redis <b>")
+    shown = template_environment().filters["name"]("app.locks.py:RenewedLock@redis <b>")
     assert shown == ("<bdi>app.<wbr>locks.py:<wbr>Renewed<wbr>Lock@<wbr>redis &lt;b&gt;</bdi>")

@@ -322,7 +322,9 @@ def test_a_refusal_that_no_server_answered_is_none_for_a_cycle_of_waits(
         == (waiter["t_inv_ns"], waiter["process"])
         and places.rows.status[row] == Status.FAIL
     )
-    places.rows.strings.append(error)
-    places.rows.err[row] = len(places.rows.strings) - 1
+    rows, err = places.rows, list(places.rows.err)
+    err[row] = len(rows.strings)
+    monkeypatch.setattr(rows, "strings", [*rows.strings, error])
+    monkeypatch.setattr(rows, "err", err)
     alone = put(entry, ("witnesses", "waiter", "error"), error)
     assert places.wrong(fault, alone) == "one of its acquires did not wait"
