@@ -19,10 +19,12 @@ WITHIN_S = 150
 SMALL = 'mkdir -p disk && mount -t tmpfs -o size="$0" tmpfs disk && cd disk && '
 RUN = SMALL + 'exec "$@"'
 FILLED = SMALL + (
-    '{ for i in $(seq 1200); do grep -qs "$FILL_AT" said && break; sleep 0.05; done;'
-    ' cat /dev/zero > fill; } 2>/dev/null & "$@" 2>said; code=$?; rm fill; cat said >&2; exit $code'
+    '{ { for i in $(seq 1200); do grep -qs "$FILL_AT" ../said .holdfast/runs/*/faults.jsonl && break;'
+    " sleep 0.05; done; cat /dev/zero > fill; } >/dev/null 2>&1 & };"
+    ' "$@" 2>../said; code=$?; rm fill || code=9; cat ../said >&2; exit $code'
 )
-"""The same, and the disk fills as soon as the command's stderr says $FILL_AT."""
+"""The same, and the disk fills as soon as the command's stderr, or its list of faults, says
+$FILL_AT. Exit code 9: it did not."""
 AFTER = SMALL + (
     '"$@" >/dev/null 2>&1; cat /dev/zero > fill 2>/dev/null; set -- "$1" "$2" "$3";'
     ' for words in "export --out rows.jsonl" "report" "report --html ../page.html"; do'
@@ -108,16 +110,18 @@ def test_clients_whose_files_the_disk_cannot_take_are_refused(tmp_path: Path, cl
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stage", ["  deploy", "  run", "  settle", "  collect"])
-def test_a_disk_that_another_program_fills_is_named(tmp_path: Path, stage: str) -> None:
+@pytest.mark.parametrize("moment", ["  deploy", "pause", "  settle", "  probe", "  collect"])
+def test_a_disk_that_another_program_fills_is_named(tmp_path: Path, moment: str) -> None:
     """The run ends early, or it has all its rows; whatever it says of its end is this reason."""
     words = [*LOCAL, "--clients", "4", "--nemesis", "pause:every=400ms,for=200ms"]
-    done = run(tmp_path, "60m", words, stage)
-    reasons = [line for line in last_lines(done) if "written" not in line]
-    assert done.returncode in (0, 3, 4)
+    done = run(tmp_path, "60m", words, moment)
+    lines = [line for line in last_lines(done) if "run directory:" not in line]
+    reasons = [line for line in lines if "written" not in line]
+    assert done.returncode in (0, 3, 4), done.stderr
     assert len(reasons) == (done.returncode == 4), done.stderr
-    assert all("No space left on device" in line for line in reasons)
+    assert all("No space left on device" in line for line in lines)
     assert all(NEXT in line for line in reasons)
+    assert "No space left on device" in done.stdout + done.stderr
     assert "no output" not in done.stdout + done.stderr
 
 
