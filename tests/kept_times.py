@@ -1,9 +1,10 @@
 """How long the files of tests took when that was last measured, kept in `kept_times.txt`.
 
-A row is a file's seconds in `make test`, those of them that were CPU, and its seconds in `make
-test-long`. Where several processes share the tests, heavy files begin first, so that at the end no
-process waits for another (`tests/shared_out.py`); `tests/quick.py` chooses by them what fits into
-its time. Under HOLDFAST_KEEP_TIMES=test (or test-long) a run of those writes its columns again:
+A row is a file's seconds in `make test` and those of them that were CPU, and the same of `make
+test-long`; containers' CPU is the engine's. Where several processes share the tests, heavy files
+begin first, so that at the end no process waits for another (`tests/shared_out.py`);
+`tests/quick.py` chooses by them what fits into its time. Under HOLDFAST_KEEP_TIMES=test (or
+test-long) a run of those writes its columns again:
 
     HOLDFAST_KEEP_TIMES=test make test
 """
@@ -38,13 +39,18 @@ class Times(NamedTuple):
     test: float
     test_cpu: float
     test_long: float
+    test_long_cpu: float
+
+    def column(self, *, long: bool) -> tuple[float, float]:
+        """Seconds, and seconds of CPU, in `make test-long` or in `make test`."""
+        return self[2:] if long else self[:2]
 
     @property
     def total(self) -> float:
         return self.test + self.test_long
 
 
-NEVER = Times(0.0, 0.0, 0.0)
+NEVER = Times(0.0, 0.0, 0.0, 0.0)
 
 
 def kept() -> dict[str, Times]:
@@ -70,8 +76,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     those with many tests come first. The order within a file stays."""
     if "PYTEST_XDIST_WORKER" not in os.environ:
         return
-    column = "test_long" if long_run() else "test"
-    times = {name: float(getattr(row, column)) for name, row in kept().items()}
+    times = {name: row.column(long=long_run())[0] for name, row in kept().items()}
     seconds = {name: taken for name, taken in times.items() if taken}
     files = [item.nodeid.partition("::")[0] for item in items]
     tests = Counter(files)
@@ -123,11 +128,11 @@ def write(run: str, seconds: Mapping[str, float], cpu: Mapping[str, float]) -> N
     rows = dict(kept())
     for name in {*rows, *seconds}:
         row, taken = rows.get(name, NEVER), round(seconds.get(name, 0.0), 1)
+        used_up = round(min(cpu.get(name, 0.0), taken), 1)
         if run == RUNS[0]:
-            used_up = round(min(cpu.get(name, 0.0), taken), 1)
             rows[name] = row._replace(test=taken, test_cpu=used_up)
         else:
-            rows[name] = row._replace(test_long=taken)
+            rows[name] = row._replace(test_long=taken, test_long_cpu=used_up)
     there = {name: row for name, row in rows.items() if (ROOT / name).is_file() and row.total}
     ordered = sorted(there.items(), key=lambda item: (-item[1].total, item[0]))
     KEPT.write_text("".join(f"{' '.join(map(str, row))} {name}\n" for name, row in ordered))

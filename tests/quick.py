@@ -145,7 +145,7 @@ def chosen(paths: Iterable[Path], budget: float = BUDGET) -> tuple[list[str], in
     """The files of tests that fit, nearest first, and how many more the change can reach."""
     times, spent, fit, left = kept(), 0.0, list[str](), 0
     reached = [
-        (steps, times.get(name, Times(UNKNOWN, 0.0, 0.0)).test, name)
+        (steps, times.get(name, Times(UNKNOWN, 0.0, 0.0, 0.0)).test, name)
         for module, steps in distances(starts(paths)).items()
         if (name := str(files()[module].relative_to(ROOT))).rpartition("/")[2].startswith("test_")
     ]

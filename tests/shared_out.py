@@ -1,8 +1,10 @@
-"""How processes share the tests of `make test`: the third and later ones take what waits.
+"""How processes share the tests: the first ones take what computes, later ones what waits.
 
 Two processes of tests that compute fill two cores. Tests of servers, sockets and time-outs wait
-for half of their time or more: a third process takes those, and so the first two seldom have to.
-With a third that computes too, tests of real processes missed their bounds now and then.
+for half of their time or more: in `make test` a third process takes those, and so the first two
+seldom have to. With a third that computes too, tests of real processes missed their bounds now and
+then. In `make test-long` most wait, and their servers and clients need a core: one process
+computes.
 """
 
 from __future__ import annotations
@@ -14,15 +16,16 @@ from xdist.workermanage import WorkerController
 
 from tests.kept_times import kept, long_run
 
-COMPUTING = 2
+COMPUTING, COMPUTING_LONG = 2, 1
 """Processes that begin with tests that compute, and take others when those are gone."""
 WAITING = 0.5
 """Of the time of a file: the least share of waiting by which it counts as one that waits."""
 
 
-def waiting() -> set[str]:
+def waiting(*, long: bool) -> set[str]:
     """The files of tests that wait."""
-    return {name for name, row in kept().items() if row.test_cpu <= (1 - WAITING) * row.test}
+    times = {name: row.column(long=long) for name, row in kept().items()}
+    return {name for name, (taken, cpu) in times.items() if cpu <= (1 - WAITING) * taken}
 
 
 class Shares(LoadFileScheduling):  # type: ignore[misc]
@@ -30,10 +33,11 @@ class Shares(LoadFileScheduling):  # type: ignore[misc]
 
     def __init__(self, config: pytest.Config, log: Producer | None = None) -> None:
         super().__init__(config, log)
-        self._waiting = waiting()
+        self._waiting = waiting(long=long_run())
+        self._computing = COMPUTING_LONG if long_run() else COMPUTING
 
     def _assign_work_unit(self, node: WorkerController) -> None:
-        late = int(node.gateway.id.removeprefix("gw")) % self.numnodes >= COMPUTING
+        late = int(node.gateway.id.removeprefix("gw")) % self.numnodes >= self._computing
         mine = (name for name in self.workqueue if (name in self._waiting) == late)
         chosen = next(mine, None)
         if chosen is not None:
@@ -42,5 +46,5 @@ class Shares(LoadFileScheduling):  # type: ignore[misc]
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Shares | None:
-    """None where files are not kept together, and for the long tests, which nearly all wait."""
-    return Shares(config, log) if config.getvalue("dist") == "loadfile" and not long_run() else None
+    """None where files are not kept together."""
+    return Shares(config, log) if config.getvalue("dist") == "loadfile" else None

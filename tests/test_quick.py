@@ -62,7 +62,7 @@ def test_heavy_files_begin_first_and_unmeasured_ones_before_them(
             self.nodeid = nodeid
 
     monkeypatch.setattr(kept_times, "KEPT", tmp_path / "kept_times.txt")
-    kept_times.KEPT.write_text("9 9 1 tests/a.py\n1 1 30 tests/b.py\n2 2 0 tests/c.py\n")
+    kept_times.KEPT.write_text("9 9 1 1 tests/a.py\n1 1 30 0 tests/b.py\n2 2 0 0 tests/c.py\n")
     monkeypatch.setenv("PYTEST_XDIST_WORKER", "gw0")
     names = ["b.py::1", "new.py::1", "a.py::1", "a.py::2", "c.py::1", "c.py::2"]
     for share, expected in (
@@ -84,14 +84,16 @@ def test_columns_of_times_are_written_and_the_other_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kept_times, "KEPT", tmp_path / "kept_times.txt")
-    kept_times.KEPT.write_text("9.0 9.0 5.0 tests/test_draws.py\n1.0 1.0 0.0 tests/test_gone.py\n")
+    kept_times.KEPT.write_text(
+        "9.0 9.0 5.0 4.0 tests/test_draws.py\n1.0 1.0 0.0 0.0 tests/test_gone.py\n"
+    )
     seconds = {"tests/test_quick.py": 7.04, "tests/test_draws.py": 1.26}
     kept_times.write("test", seconds, {"tests/test_quick.py": 1.97, "tests/test_draws.py": 1.9})
     assert kept_times.KEPT.read_text() == (
-        "7.0 2.0 0.0 tests/test_quick.py\n1.3 1.3 5.0 tests/test_draws.py\n"
+        "7.0 2.0 0.0 0.0 tests/test_quick.py\n1.3 1.3 5.0 4.0 tests/test_draws.py\n"
     )
-    kept_times.write("test-long", {"tests/test_quick.py": 2.0}, {})
+    kept_times.write("test-long", {"tests/test_quick.py": 2.0}, {"tests/test_quick.py": 0.52})
     assert kept_times.kept() == {
-        "tests/test_quick.py": (7.0, 2.0, 2.0),
-        "tests/test_draws.py": (1.3, 1.3, 0.0),
+        "tests/test_quick.py": (7.0, 2.0, 2.0, 0.5),
+        "tests/test_draws.py": (1.3, 1.3, 0.0, 0.0),
     }

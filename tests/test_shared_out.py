@@ -30,12 +30,27 @@ class Process:
         self.shutting_down = True
 
 
-@pytest.mark.parametrize("count", [2, 3])
-def test_what_waits_goes_to_the_third_process_and_all_is_given(
-    count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
+@pytest.mark.parametrize(
+    ("draws", "given"),
+    [
+        ("few", ["be", "da"]),
+        ("few", ["be", "dc", "a"]),
+        ("some", ["bd", "ae", "c"]),
+    ],
+)
+def test_what_waits_goes_to_later_processes_and_all_is_given(
+    draws: str,
+    given: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    pytestconfig: pytest.Config,
 ) -> None:
     monkeypatch.setattr(kept_times, "KEPT", tmp_path / "kept_times.txt")
-    kept_times.KEPT.write_text("9 1 0 a.py\n8 8 0 b.py\n7 2 0 c.py\n6 6 0 d.py\n5 5 0 e.py\n")
+    kept_times.KEPT.write_text(
+        "9 1 9 1 a.py\n8 8 8 8 b.py\n7 2 7 2 c.py\n6 6 6 6 d.py\n5 5 5 5 e.py\n"
+    )
+    monkeypatch.setenv("HOLDFAST_DRAWS", draws)
+    count = len(given)
     tests = [f"{name}.py::test_{n}" for name in "abcde" for n in (1, 2)]
     monkeypatch.setattr(pytestconfig.option, "tx", [f"{count}*popen"])
     shares = shared_out.Shares(pytestconfig)
@@ -45,8 +60,7 @@ def test_what_waits_goes_to_the_third_process_and_all_is_given(
     for process in processes:
         shares.add_node_collection(process, tests)
     shares.schedule()
-    given = ["".join(dict.fromkeys(tests[n][0] for n in one.given)) for one in processes]
-    assert given == (["be", "da"] if count == 2 else ["be", "dc", "a"])
+    assert given == ["".join(dict.fromkeys(tests[n][0] for n in one.given)) for one in processes]
     # Whoever is done takes what is left, of whatever kind.
     for _ in tests:
         for process in processes:

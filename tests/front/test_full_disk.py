@@ -19,8 +19,9 @@ WITHIN_S = 150
 SMALL = 'mkdir -p disk && mount -t tmpfs -o size="$0" tmpfs disk && cd disk && '
 RUN = SMALL + 'exec "$@"'
 FILLED = SMALL + (
-    '{ { for i in $(seq 1200); do grep -qs "$FILL_AT" ../said .holdfast/runs/*/faults.jsonl && break;'
-    " sleep 0.05; done; cat /dev/zero > fill; } >/dev/null 2>&1 & };"
+    "{ { for i in $(seq 1200);"
+    ' do grep -qs "$FILL_AT" ../said .holdfast/runs/*/faults.jsonl && break; sleep 0.05; done;'
+    " cat /dev/zero > fill; } >/dev/null 2>&1 & };"
     ' "$@" 2>../said; code=$?; rm fill || code=9; cat ../said >&2; exit $code'
 )
 """The same, and the disk fills as soon as the command's stderr, or its list of faults, says

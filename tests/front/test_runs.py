@@ -177,8 +177,8 @@ def test_the_plan_of_a_run_can_be_run_again(tmp_path: Path) -> None:
 def test_an_untroubled_run_proves_nothing_about_stale_writes(tmp_path: Path) -> None:
     needs.namespaces()
     # By default one owner in 40 is silent and writes late: in some runs of 3 s there is one.
-    words = ("--system", "reference", "--time", "3s", "--set", "lazy_pct=0")
-    ran = run(tmp_path, *words, codes=(3,))
+    quiet = ("--system", "reference", "--time", "3s", "--set", "lazy_pct=0")
+    ran = run(tmp_path, *quiet, codes=(3,))
     assert ran.verdict("no-stale-write") == "UNKNOWN"
     assert "no stale request to refuse" in ran.row("no-stale-write")["reason"]
     words = ("check", str(ran.run_dir), "--junit", "junit.xml")
