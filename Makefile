@@ -8,9 +8,9 @@ PACKAGED := $(shell find src harness workloads nemesis checkers clusters reports
 ROUNDS ?= 10
 # Processes that tests share; each file goes to one of them, heavy ones first (tests/kept_times.py), and those that
 # wait to the third (tests/shared_out.py): with three that compute, tests of real processes missed their bounds now
-# and then on two cores. The long ones wait most of their time: one process of four computes.
+# and then on two cores. The long ones wait most of their time: one process of three computes.
 PROCESSES ?= 3
-PROCESSES_LONG ?= 4
+PROCESSES_LONG ?= 3
 SHARED := --dist loadfile --no-loadscope-reorder
 QUICK := not docker and not real_server and not slow and not power
 LONG := (docker or real_server or slow or draws) and not power

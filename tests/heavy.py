@@ -18,7 +18,7 @@ import pytest
 from tests import kept_times
 
 KEPT = Path(__file__).with_suffix(".txt")
-LIMIT = 0.8
+LIMIT = 0.6
 """Seconds of CPU."""
 LINT = "tests/house/"
 """The folder of tests that `make lint` runs, whatever they take."""
