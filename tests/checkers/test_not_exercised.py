@@ -185,6 +185,11 @@ ROWS: dict[str, dict[str, Row]] = {
         "unfenced": (CONTENDED, UNFENCED, "no certain holder sent the resource"),
     },
     "starvation-freedom": {
+        "tokens in no order": (
+            "0a? 0a+1 1a? 1Q 2a? 2Q 0r? 0r+ 1a+2 1r? 1r+ 2a+3 2r? 2r+ 9p? 9p+4",
+            {"promises": {"tokens": "unordered"}},
+            "tokens do not show which of two clients was granted the lock first",
+        ),
         "nobody was told to wait": (CONTENDED, {}, "no client that waited was granted"),
         "nobody came later": (
             "0a? 0a+1 1a? 1Q 0r? 0r+ 1a+2 1r? 1r+ 9p? 9p+3",
@@ -199,6 +204,11 @@ ROWS: dict[str, dict[str, Row]] = {
         "no tokens": (NO_TOKENS, {}, "no grant carried a token"),
     },
     "bounded-bypass": {
+        "tokens in no order": (
+            "0a? 0a+1 1a? 1Q 2a? 2Q 0r? 0r+ 1a+2 1r? 1r+ 2a+3 2r? 2r+ 9p? 9p+4",
+            {"promises": {"tokens": "unordered"}},
+            "tokens do not show which of two clients was granted the lock first",
+        ),
         "nobody was told to wait": (CONTENDED, {}, "no client that waited was granted"),
         "nobody came later": (
             "0a? 0a+1 1a? 1Q 0r? 0r+ 1a+2 1r? 1r+",
@@ -217,6 +227,11 @@ ROWS: dict[str, dict[str, Row]] = {
         ),
     },
     "bounded-wait": {
+        "tokens in no order": (
+            "0a? 0a+1 1a? 1Q 2a? 2Q 0r? 0r+ 1a+2 1r? 1r+ 2a+3 2r? 2r+ 9p? 9p+4",
+            {"promises": {"tokens": "unordered"}},
+            "tokens do not show which of two clients was granted the lock first",
+        ),
         "nobody was told to wait": (CONTENDED, {}, "no client that waited was granted"),
         "nobody came later": (
             "0a? 0a+1 1a? 1Q 0r? 0r+ 1a+2 1r? 1r+",
