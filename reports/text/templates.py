@@ -136,7 +136,7 @@ def _parts(between: re.Pattern[str], text: str) -> Markup:
 
 
 def _name(text: object, limit: int = formatting.DISPLAY_LIMIT) -> Markup:
-    """The name of a system, which is rather broken between its parts than within one:
+    """Names of systems, which are rather broken between their parts than within one:
     app.|locks.py:|Renewed|Lock@|redis."""
     parts = _parts(IN_NAME, formatting.plain(text, limit))
     return Markup("<bdi>") + parts + Markup("</bdi>")
