@@ -10,8 +10,9 @@ order exists iff these edges form no cycle (conflict serialisability, after Eswa
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 
 import numpy as np
 
@@ -127,9 +128,13 @@ def shortest_cycle(found: Iterator[Edge]) -> list[Edge]:
     for first, second in kept:
         if (second, first) in kept:
             return [kept[first, second], kept[second, first]]
+    if not _has_cycle(kept):
+        return []
     import networkx
 
-    graph = networkx.DiGraph(kept.keys())
+    # Not DiGraph(kept): that imports pandas, to ask whether it is given a table.
+    graph = networkx.DiGraph()
+    graph.add_edges_from(kept)
     best: list[int] = []
     for component in networkx.strongly_connected_components(graph):
         if len(component) < 2:
@@ -141,6 +146,18 @@ def shortest_cycle(found: Iterator[Edge]) -> list[Edge]:
                 if not best or len(path) < len(best):
                     best = path
     return [kept[pair] for pair in zip(best, [*best[1:], *best[:1]], strict=True)]
+
+
+def _has_cycle(edges: Iterable[tuple[int, int]]) -> bool:
+    """O(n); networkx takes 0.1 s to import, and hardly a run has a cycle."""
+    order = TopologicalSorter[int]()
+    for before, after in edges:
+        order.add(after, before)
+    try:
+        order.prepare()
+    except CycleError:
+        return True
+    return False
 
 
 def _entangled(case: Case) -> Indices:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -161,15 +163,25 @@ def stopped(pids: list[int]) -> list[int]:
     return found
 
 
+@contextmanager
+def nothing_cleaned() -> Iterator[None]:
+    """Meanwhile no other test calls `holdfast doctor --clean`, which removes what any run left."""
+    lock = Path(tempfile.gettempdir(), f"holdfast-tests-{os.getuid()}.cleaning")
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
 def doctor(started: Started, *words: str) -> dict[str, Any]:
     """What `holdfast doctor` says, as an object."""
-    done = subprocess.run(
-        [sys.executable, "-m", "holdfast", "doctor", "--json", *words],
-        env=started.env,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    with nothing_cleaned() if "--clean" in words else nullcontext():
+        done = subprocess.run(
+            [sys.executable, "-m", "holdfast", "doctor", "--json", *words],
+            env=started.env,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 

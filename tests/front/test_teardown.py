@@ -196,18 +196,19 @@ def test_the_next_run_removes_what_a_killed_command_and_driver_left(
         # The state of both is the same user's.
         shutil.copy(note_of(living), notes)
         aborted.wait_for(aborted.until(seed / 10), 5, "time does not pass")
-        aborted.kill(run, "both")
-        run.process.wait(10)
-        kept = {thing for thing in left_of(living.run_dir) if isinstance(thing, str)}
-        words = ["run", "--backend", backend, "--time", "1s", "--out", "runs", "--seed", "1"]
-        done = subprocess.run(
-            [sys.executable, "-m", "holdfast", *words],
-            cwd=tmp_path,
-            env=run.env,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
+        with aborted.nothing_cleaned():
+            aborted.kill(run, "both")
+            run.process.wait(10)
+            kept = {thing for thing in left_of(living.run_dir) if isinstance(thing, str)}
+            words = ["run", "--backend", backend, "--time", "1s", "--out", "runs", "--seed", "1"]
+            done = subprocess.run(
+                [sys.executable, "-m", "holdfast", *words],
+                cwd=tmp_path,
+                env=run.env,
+                capture_output=True,
+                text=True,
+                timeout=120,
+            )
         assert done.returncode in (0, 3), done.stderr
         assert left_of(run.run_dir) == []
         assert not group.is_dir()

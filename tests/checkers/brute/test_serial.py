@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 from collections import Counter
 from itertools import permutations
 
@@ -125,6 +127,26 @@ def test_the_cycle_is_a_shortest_one() -> None:
         assert len(found) == min(map(len, cycles), default=0)
         lengths.add(len(found))
     assert {0, 2, 3, 4} <= lengths
+
+
+IMPORTED = """
+import sys
+from types import SimpleNamespace as Request
+from holdfast.checkers.evidence.serializability import Edge, shortest_cycle
+
+def cycle(*pairs):
+    edges = (Edge("ww", Request(attempt=a), Request(attempt=b)) for a, b in pairs)
+    return len(shortest_cycle(edges)), [x for x in ("networkx", "pandas") if x in sys.modules]
+
+print(*cycle((1, 2), (2, 3), (1, 3)), *cycle((1, 2), (2, 3), (3, 1)))
+"""
+
+
+def test_sections_in_an_order_need_no_graph_and_a_cycle_no_table() -> None:
+    """networkx takes 0.1 s to import; given all edges at once it imports pandas, another 0.5 s."""
+    argv = [sys.executable, "-P", "-c", IMPORTED]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "0 [] 3 ['networkx']\n"
 
 
 def request_of(attempt: int) -> Request:
