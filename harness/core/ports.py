@@ -10,12 +10,15 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
-from holdfast.harness.core.fault_traits import Traits
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.operations import NO_TOKEN, Answer, Grant, Mode, Op, Status, Terms
-from holdfast.harness.core.verdict import Promises
+
+if TYPE_CHECKING:
+    # Every client imports this module as it starts, and needs neither.
+    from holdfast.harness.core.fault_traits import Traits
+    from holdfast.harness.core.verdict import Promises
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

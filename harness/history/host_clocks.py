@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from holdfast.harness.core.clock_summary import ClockSummary
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.runs import directory, files
-from holdfast.harness.verdicts.judged import ClockSummary
 
 FILE = "clocks.jsonl"
 MOST_PPM = 1000

@@ -24,6 +24,7 @@ from holdfast.harness.core.case import (
     room,
     stacked,
 )
+from holdfast.harness.core.clock_summary import ClockSummary
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.operations import NO_TOKEN, ROW_BYTES, ROW_FIELDS, Op, Starved, Status
@@ -43,7 +44,6 @@ from holdfast.harness.recording.segments import (
 )
 from holdfast.harness.runs import files, journal
 from holdfast.harness.runs.directory import RunDir
-from holdfast.harness.verdicts.judged import ClockSummary
 
 MOST_ROWS = 1 << 20
 MOST_BYTES = HEADER_BYTES + MOST_ROWS * ROW_BYTES
@@ -151,6 +151,14 @@ def read_header(path: Path) -> Header:
     )
 
 
+def read_state(path: Path) -> int:
+    """What the writer of a segment says of itself by now, without all else of its header."""
+    head, _ = _head(path, META_AT)
+    if len(head) < META_AT:
+        raise UsageError(f"{path}: the segment was cut off to {len(head)} bytes")
+    return head[STATE_AT]
+
+
 def _described(meta: Mapping[str, object]) -> str:
     """The writer that a segment's description names; ValueError if it is invalid."""
     writer, processes = meta["writer"], meta.get("processes", [])
@@ -161,11 +169,11 @@ def _described(meta: Mapping[str, object]) -> str:
     return writer
 
 
-def _head(path: Path) -> tuple[bytes, int]:
+def _head(path: Path, most: int = HEADER_BYTES) -> tuple[bytes, int]:
     """The first bytes of a segment, and the size of the file. UsageError if it is not a segment."""
     try:
         with files.opened(path.parent.parent, f"{path.parent.name}/{path.name}") as file:
-            return os.pread(file, HEADER_BYTES, 0), os.fstat(file).st_size
+            return os.pread(file, most, 0), os.fstat(file).st_size
     except FileNotFoundError:
         raise
     except OSError as error:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from holdfast.harness.verdicts.calls_seen import CallError, Narrowed
+
 Number = int | float
 """A number as it was written: 5 stays 5, and is not read as 5.0."""
 
@@ -164,18 +166,6 @@ class Pace:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Narrowed:
-    """Calls with a response, and those with kernel timestamps at both edges; the same for calls to
-    the lock; why not all of these."""
-
-    calls: int = 0
-    narrowed: int = 0
-    lock_calls: int = 0
-    lock_narrowed: int = 0
-    why: str = ""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Availability:
     """Availability of the service, as fractions from 0 to 1; None: no data.
 
@@ -238,21 +228,6 @@ class Waits:
     told: int = 0
     per_grant: Number | None = None
     per_release: Number | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CallError:
-    """One error of one op: `n` calls of `clients` clients ended with it, the first at first_ns.
-
-    Errors that differ only in numbers (ports, ids, times) are one; `error` is the first.
-    """
-
-    op: str
-    error: str
-    n: int
-    clients: int
-    first_ns: int
-    first_process: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -350,4 +325,4 @@ class Evidence:
     partitions: Partitions = Partitions()
     waits: Waits = Waits()
     errors: tuple[CallError, ...] = ()
-    narrowed: Narrowed = Narrowed()
+    narrowed: Narrowed = field(default_factory=Narrowed)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from holdfast.harness.core.clock_summary import ClockSummary
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import OMITTED, Json, current, plain
 from holdfast.harness.core.verdict import Promises, Severity, Verdict
@@ -274,22 +275,6 @@ class InParts:
     rows: int
     kept: int
     unsure: int = 0
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ClockSummary:
-    """The clock of a host against the driver's, over one run.
-
-    offset_ns     at the end; drift_ppm: its rate over the run
-    error_ns      largest half width of the bounds on its timestamps
-    samples       measurements; contradicted: whether no steady clock explains them
-    """
-
-    offset_ns: int
-    drift_ppm: Number
-    error_ns: int
-    samples: int = 0
-    contradicted: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -18,6 +18,7 @@ from holdfast.clusters.systems.reference.service.trace_file import TraceFile, li
 from holdfast.clusters.systems.reference.specification.trace import Begun, Boot, Save, Step, Torn
 from holdfast.clusters.systems.reference.specification.validation import validate
 from holdfast.engine import swarm
+from holdfast.harness.core.clock_summary import ClockSummary
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.fault_traits import COPY, Traits
 from holdfast.harness.core.loading import load
@@ -25,7 +26,7 @@ from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.judging import recorded_trace
 from holdfast.harness.judging.recorded_trace import validated
 from holdfast.harness.runs import files
-from holdfast.harness.verdicts.judged import ClockSummary, Judged, ObservedFault, Traced
+from holdfast.harness.verdicts.judged import Judged, ObservedFault, Traced
 from holdfast.harness.verdicts.specification import TRACE
 from holdfast.nemesis.kinds import kill
 from holdfast.planning import prepare

@@ -26,6 +26,7 @@ from holdfast.engine.reporting import report_run
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.history.live import Live
 from holdfast.harness.history.reader import load as read_history
 from holdfast.harness.judging.parts import MOST_ROWS
 from holdfast.harness.judging.run_case import case_of
@@ -57,6 +58,15 @@ SIMULATED = 290
 """Calls per op of a client in a simulated cluster without faults; 228 counted."""
 STARTED = {("--version",): 215, ("list", "systems"): 310, ("run", "--help"): 550}
 """Modules imported by a command: 171, 244 and 441 counted, the interpreter's own included."""
+FOLLOWED = 16
+"""Calls per op to follow a run as it goes on: 13.2 counted. It was 86 when it took row by row."""
+NOT_AT_START = {
+    "holdfast.harness.client.worker": [],
+    "holdfast.nemesis.agent": [],
+    "holdfast.workloads.resource.process": [],
+    "holdfast.harness.driver.process": ["core.verdict", "verdicts", "verdicts.calls_seen"],
+}
+"""What the processes of a run import of verdicts."""
 HEAVY = {"numpy", "msgspec", "jinja2", "pandas", "networkx"}
 """What `holdfast --version` does not wait for."""
 
@@ -113,6 +123,31 @@ def test_recording_an_op_costs_few_calls(tmp_path: Path) -> None:
         record(1)
         few, many = calls(lambda: record(FEW)), calls(lambda: record(MANY))
     assert many - few <= RECORDED * (MANY - FEW)
+
+
+def test_following_a_run_costs_few_calls_per_op(tmp_path: Path) -> None:
+    """The driver follows all clients, beside them on the same cores."""
+    costs = []
+    for count in (FEW, MANY):
+        folder = tmp_path / str(count)
+        folder.mkdir()
+        with Recorder(folder, "c1", {"node": "c1", "processes": [1]}) as recorder:
+            for attempt in range(count):
+                recorder.complete(recorder.invoke(Op.TRY, 1, 0, attempt=attempt), Status.OK)
+            live = Live(folder)
+            costs.append(calls(live.look))
+            assert live.grants == count
+    few, many = costs
+    assert (many - few) / (MANY - FEW) <= FOLLOWED
+
+
+@pytest.mark.parametrize("module", NOT_AT_START)
+def test_a_process_of_a_run_starts_without_what_judges_it(module: str) -> None:
+    code = f"import sys, {module}; print(*(name for name in sys.modules if 'verdict' in name))"
+    argv = [sys.executable, "-P", "-c", code]
+    done = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=60)
+    imported = [name.removeprefix("holdfast.harness.") for name in done.stdout.split()]
+    assert imported == NOT_AT_START[module]
 
 
 def test_judging_an_op_by_all_properties_with_the_verifier_costs_few_calls(tmp_path: Path) -> None:

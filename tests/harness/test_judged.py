@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from holdfast.engine import seed_search
+from holdfast.harness.core.clock_summary import ClockSummary
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import plain
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.verdicts.evidence import Evidence
-from holdfast.harness.verdicts.judged import ClockSummary, Judged, Verified, read
+from holdfast.harness.verdicts.judged import Judged, Verified, read
 from holdfast.planning import prepare
 
 

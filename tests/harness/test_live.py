@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
+import pytest
+
+from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.history import live as live_module
 from holdfast.harness.history.live import Live
+from holdfast.harness.history.reader import segment_files
 from holdfast.harness.history.so_far import CurrentHolds, Hold
 from holdfast.harness.recording.segments import READY, Recorder
 
@@ -71,3 +76,13 @@ def test_a_hold_that_ended_before_its_grant_is_learned_of_does_not_begin() -> No
     current.grant(Hold(process=1, node="c1", attempt=6, since_ns=4))
     current.grant(Hold(process=2, node="c2", attempt=7, since_ns=9))
     assert [hold.attempt for hold in current.holds()] == [7, 6] and current.grants == 3
+
+
+def test_a_segment_that_is_cut_off_after_its_head_was_read_is_named(tmp_path: Path) -> None:
+    live = Live(tmp_path)
+    with Recorder(tmp_path, "c1", {"node": "c1", "processes": [1]}):
+        live.states()
+    segment = segment_files(tmp_path)[0]
+    os.truncate(segment, 20)
+    with pytest.raises(UsageError, match=f"{segment.name}: the segment was cut off to 20"):
+        live.states()

@@ -11,6 +11,7 @@ import numpy as np
 
 from holdfast.harness.core import extras
 from holdfast.harness.core.case import MERGED_DTYPE, History
+from holdfast.harness.core.clock_summary import ClockSummary
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json, current, plain
 from holdfast.harness.core.operations import Starved
@@ -18,7 +19,6 @@ from holdfast.harness.history.reader import Recording
 from holdfast.harness.plans.manifest import parsed, to_table
 from holdfast.harness.runs import files
 from holdfast.harness.runs.journal import FaultRow, Mark
-from holdfast.harness.verdicts.judged import ClockSummary
 from holdfast.harness.verdicts.judged import read as read_judged
 
 if TYPE_CHECKING:
