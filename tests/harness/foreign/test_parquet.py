@@ -6,6 +6,7 @@ import csv
 import io
 import os
 import random
+import subprocess
 import sys
 from pathlib import Path
 
@@ -190,3 +191,25 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as told:
         write_parquet(history(random.Random(8), 1), path)
     assert str(told.value).startswith(f"{path}: cannot be written: ")
+
+
+def test_numbers_of_a_part_of_a_column_are_those_of_the_library() -> None:
+    for kind in (pyarrow.int8(), pyarrow.int32(), pyarrow.int64()):
+        whole = pyarrow.array(range(-20, 20), kind)
+        for part in (whole, whole[3:11], whole[39:], whole[5:5], whole[0:0], whole[4:30][2:9]):
+            stored = exported_table._stored(part)
+            assert stored.dtype == kind.to_pandas_dtype()
+            assert stored.tolist() == part.to_pylist()
+
+
+def test_a_table_is_read_without_pandas(tmp_path: Path) -> None:
+    """It would take longer to import than a file of a thousand operations takes in all."""
+    path = exported(history(random.Random(1), 20), tmp_path)
+    code = (
+        "import sys; from holdfast.harness.foreign.exported_table import parquet_columns;"
+        " parquet_columns(open(sys.argv[1], 'rb'));"
+        " print([*{'pyarrow', 'pandas'} & {*sys.modules}])"
+    )
+    argv = [sys.executable, "-P", "-c", code, str(path)]
+    done = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "['pyarrow']\n"
