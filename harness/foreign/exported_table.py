@@ -13,10 +13,9 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.harness.core import extras
 from holdfast.harness.core.errors import UsageError
@@ -181,16 +180,17 @@ def _numbers(parts: Sequence[Array]) -> Ints:
     """A column of whole numbers. Odd."""
     if any(str(part.type) not in ("int64", "int32") or part.null_count for part in parts):
         raise Odd("a column without whole numbers in it")
-    return in_range(np.concatenate([_stored(part).astype(np.int64) for part in parts]))
+    return in_range(np.concatenate([_stored(part) for part in parts]))
 
 
-def _stored(part: Array) -> npt.NDArray[np.integer[Any]]:
-    """The whole numbers of a column without nulls, where they lie.
+def _stored(part: Array) -> Ints:
+    """The whole numbers of a column without nulls.
 
     `Array.to_numpy` imports pandas, which takes longer than a file of 1,000 operations.
     """
     kind, numbers = np.dtype(str(part.type)), part.buffers()[1]
-    return np.frombuffer(numbers or b"", kind)[part.offset : part.offset + len(part)]
+    stored = np.frombuffer(numbers or b"", kind)
+    return stored[part.offset : part.offset + len(part)].astype(np.int64)
 
 
 def parquet_events(file: BinaryIO) -> Iterator[Event]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import islice
+from itertools import combinations_with_replacement, islice
 
 import pytest
 
@@ -40,12 +40,29 @@ def spans(count: int, found: tuple[Span, ...] = (), at: int = 0) -> Iterator[tup
             yield from spans(count, (*found[:n], (begin, at), *found[n + 1 :]), at + 1)
 
 
-def small(count: int, every: int = 1) -> Iterator[list[ForeignOp]]:
-    """All histories of so many writes of different values, and reads of any of them or of nil.
+def orders(count: int) -> Iterator[tuple[Span, ...]]:
+    """As `spans`, but only one of those in which the same operations end before the same others
+    begin: 1014 ways of six operations, 5335 of seven.
 
-    every   only one of so many ways in which their intervals may lie
+    Edges lie in groups: some begin, then some end, then others begin. An operation is the pair of
+    the groups in which it begins and ends; those in one pair are told apart by their values alone.
     """
-    for places in islice(spans(count), 0, None, every):
+    for groups in range(1, count + 1):
+        pairs = [(b, e) for b in range(groups) for e in (*range(b, groups), OPEN)]
+        for chosen in combinations_with_replacement(pairs, count):
+            begun, ended = ({pair[side] for pair in chosen} for side in (0, 1))
+            # Two groups with no end between them were one; after the last one nothing has to end.
+            if begun == {*range(groups)} and {*range(groups - 1)} <= ended:
+                yield tuple(
+                    (100 * b + n, OPEN if e == OPEN else 100 * e + 50 + n)
+                    for n, (b, e) in enumerate(chosen)
+                )
+
+
+def small(ways: Iterable[tuple[Span, ...]], count: int) -> Iterator[list[ForeignOp]]:
+    """All histories of so many writes of different values, and reads of any of them or of nil,
+    whose intervals lie in one of these ways."""
+    for places in ways:
         for kinds in range(1 << count):
             writes = [n for n in range(count) if kinds >> n & 1]
             reads = [n for n in range(count) if not kinds >> n & 1]
@@ -89,7 +106,12 @@ def agree(ops: Sequence[ForeignOp]) -> Verdict:
 
 
 def compare(count: int, every: int = 1) -> Counter[Verdict]:
-    return Counter(agree(ops) for ops in small(count, every))
+    """Of all ways in which intervals may lie, one of so many."""
+    return Counter(map(agree, small(islice(spans(count), 0, None, every), count)))
+
+
+def compare_orders(count: int, every: int = 1) -> Counter[Verdict]:
+    return Counter(map(agree, small(islice(orders(count), 0, None, every), count)))
 
 
 def test_all_histories_of_up_to_four_operations_agree_with_every_order() -> None:
@@ -105,6 +127,19 @@ def test_some_of_all_histories_of_five_operations_agree_with_every_order(draws: 
 def test_all_histories_of_five_operations_agree_with_every_order() -> None:
     found = compare(5)
     assert min(found.values()) > 200_000, found
+
+
+@pytest.mark.power
+def test_all_orders_of_six_operations_agree_with_every_order() -> None:
+    found = compare_orders(6)
+    assert min(found.values()) > 250_000, found
+
+
+@pytest.mark.power
+def test_a_hundredth_of_all_orders_of_seven_operations_agrees_with_every_order() -> None:
+    """All of them are 53 million histories, six hours."""
+    found = compare_orders(7, 101)
+    assert min(found.values()) > 100_000, found
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -197,9 +197,7 @@ def test_numbers_of_a_part_of_a_column_are_those_of_the_library() -> None:
     for kind in (pyarrow.int8(), pyarrow.int32(), pyarrow.int64()):
         whole = pyarrow.array(range(-20, 20), kind)
         for part in (whole, whole[3:11], whole[39:], whole[5:5], whole[0:0], whole[4:30][2:9]):
-            stored = exported_table._stored(part)
-            assert stored.dtype == kind.to_pandas_dtype()
-            assert stored.tolist() == part.to_pylist()
+            assert exported_table._stored(part).tolist() == part.to_pylist()
 
 
 def test_a_table_is_read_without_pandas(tmp_path: Path) -> None:
