@@ -137,9 +137,9 @@ def test_all_orders_of_six_operations_agree_with_every_order() -> None:
 
 @pytest.mark.power
 def test_a_hundredth_of_all_orders_of_seven_operations_agrees_with_every_order() -> None:
-    """All of them are 53 million histories, six hours."""
+    """All of them are 45 million histories, three and a half hours."""
     found = compare_orders(7, 101)
-    assert min(found.values()) > 100_000, found
+    assert min(found.values()) > 60_000, found
 
 
 @pytest.mark.parametrize("seed", range(60))
