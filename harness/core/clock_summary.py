@@ -17,7 +17,7 @@ class ClockSummary:
     """
 
     offset_ns: int
-    drift_ppm: int | float
+    drift_ppm: int | float  # as it was written: 5 stays 5, and is not read as 5.0
     error_ns: int
     samples: int = 0
     contradicted: bool = False

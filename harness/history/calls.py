@@ -11,7 +11,7 @@ import numpy.typing as npt
 from holdfast.harness.core.case import Columns, History, Rows, among
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import CAME, LEFT, Op, Status
-from holdfast.harness.verdicts.calls_seen import CallError, Narrowed
+from holdfast.harness.verdicts.call_evidence import CallError, Narrowed
 
 ASKS = (Op.ACQUIRE, Op.TRY, Op.PROBE)
 CALLS = (*ASKS, Op.RENEW, Op.RELEASE, Op.FORCE_UNLOCK, Op.HEARTBEAT, Op.READ, Op.WRITE,

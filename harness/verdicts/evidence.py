@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from holdfast.harness.verdicts.calls_seen import CallError, Narrowed
+from holdfast.harness.verdicts.call_evidence import CallError, Narrowed
 
 Number = int | float
 """A number as it was written: 5 stays 5, and is not read as 5.0."""

@@ -69,7 +69,7 @@ OF_VERDICTS: dict[tuple[str, str], set[str]] = {
     ("-c", "import holdfast.workloads.resource.process"): set(),
     ("-m", "holdfast.nemesis.agent"): set(),
     ("-c", "import holdfast.harness.driver.process"): {
-        "core.verdict", "verdicts", "verdicts.calls_seen",
+        "core.verdict", "verdicts", "verdicts.call_evidence",
     },
 }  # fmt: skip
 """What each process of a run imports of verdicts as it starts. The agent ends with its input."""
