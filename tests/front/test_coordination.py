@@ -44,7 +44,8 @@ def test_a_paused_holder_writes_late_and_only_fencing_stops_it(
 ) -> None:
     binary(system)
     words = ("--system", system, "--resource", resource, "--nemesis", HOLDER_PAUSES)
-    ran = run(tmp_path, *words, "--time", "13s")
+    # 3: the library noticed no loss, because its owner had released before.
+    ran = run(tmp_path, *words, "--time", "13s", codes=(0, 3))
     assert ran.verdict("no-stale-write") == stale
     assert ran.verdict("mutual-exclusion") == "HOLDS"
     assert (ran.verdicts["evidence"]["rejected"]["stale"] > 0) == (resource == "fenced")

@@ -8,9 +8,12 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tests import needs
 from tests.front import aborted
@@ -58,8 +61,8 @@ def below(pid: int) -> list[int]:
     return [found for child in started for found in (child, *below(child))]
 
 
-def inherited(pid: int) -> tuple[str, list[str]] | None:
-    """Words of a process, and what it ignores or blocks of the signals; None if it has ended."""
+def wrong_signals(pid: int) -> list[str] | None:
+    """What a process ignores or blocks of the signals now; None if it has ended."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:
@@ -68,7 +71,19 @@ def inherited(pid: int) -> tuple[str, list[str]] | None:
     for field, numbers in (("SigIgn", ENDING), ("SigBlk", (*ENDING, signal.SIGTERM))):
         mask = int(re.findall(rf"{field}:\s*([0-9a-f]+)", status)[0], 16)
         wrong += [f"{field} {number.name}" for number in numbers if mask >> (number - 1) & 1]
-    return words_of(pid), wrong
+    return wrong
+
+
+def inherited(pid: int, looks: int = 50) -> tuple[str, list[str]] | None:
+    """Words of a process, and what it ignores or blocks of the signals; None if it has ended.
+
+    Only what lasts: one that starts another blocks all of them until that one's exec.
+    """
+    wrong = wrong_signals(pid)
+    while wrong and looks:
+        time.sleep(0.01)
+        wrong, looks = wrong_signals(pid), looks - 1
+    return None if wrong is None else (words_of(pid), wrong)
 
 
 def seen_below(process: subprocess.Popen[bytes]) -> dict[int, tuple[str, list[str]]]:
@@ -88,6 +103,29 @@ def seen_below(process: subprocess.Popen[bytes]) -> dict[int, tuple[str, list[st
 
 def of(seen: dict[int, tuple[str, list[str]]], words: str) -> Sequence[str]:
     return [argv for argv, _ in seen.values() if words in argv]
+
+
+@pytest.mark.parametrize(
+    ("then", "looks", "wrong"), [("SIG_UNBLOCK", 2000, []), ("SIG_BLOCK", 20, ["SigBlk SIGINT"])]
+)
+def test_only_signals_that_stay_blocked_count(then: str, looks: int, wrong: list[str]) -> None:
+    """As every process does that starts another."""
+    text = f"""
+import signal, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+print(flush=True)
+sys.stdin.readline()
+signal.pthread_sigmask(signal.{then}, [signal.SIGINT])
+sys.stdin.read()
+"""
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", text], stdin=pipe, stdout=pipe) as process:
+        assert process.stdin and process.stdout and process.stdout.readline()
+        assert wrong_signals(process.pid) == ["SigBlk SIGINT"]
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        seen = inherited(process.pid, looks)
+        assert seen and seen[1] == wrong
 
 
 def test_no_process_of_a_run_ignores_or_blocks_what_ends_others(tmp_path: Path) -> None:
