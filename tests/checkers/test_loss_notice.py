@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from holdfast import catalogue
 from holdfast.checkers.properties import loss_notice
 from holdfast.harness.core.clock import SECOND
@@ -268,6 +270,19 @@ def test_an_answer_that_clocks_may_have_put_before_the_loss_is_none() -> None:
 def test_a_renewal_inside_the_lease_is_a_matter_of_exclusion() -> None:
     inside = "0a?/30 0a+7/30 1a?@19 1a+8@20 1r?@21 1r+@22 0n?@23 0n+@24 0r?@30 0r+"
     assert "silent-reacquire" not in [f.kind for f in judged(inside, promises=WEAK).findings]
+
+
+@pytest.mark.parametrize(("edge", "convicted"), [("+", False), ("~", False), ("-", True)])
+def test_a_renewal_before_extends_the_lease_unless_it_was_refused(
+    edge: str, convicted: bool
+) -> None:
+    """One without an answer may have taken effect: the other's grant is then what is wrong."""
+    told = judged(
+        f"0a?/1 0a+7/1 0n?/30@1.5 0n{edge}/30@1.7 1a?@19 1a+8@20 1r?@21 1r+@22 0n?@23 0n+@24"
+        " 0r?@30 0r+",
+        promises=WEAK,
+    )
+    assert ("silent-reacquire" in [f.kind for f in told.findings]) == convicted
 
 
 def test_a_notice_may_follow_the_answer() -> None:

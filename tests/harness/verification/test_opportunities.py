@@ -71,6 +71,7 @@ CASES: dict[str, dict[str, Any]] = {
     "commands": {"workload": "duplicate-request", "nemesis": "reply-loss", "time": "6s"},
     "jobs": {"workload": "singleton-job", "nemesis": "kill:target=resource", "time": "6s"},
     "queries": {"workload": "queries", "nemesis": "kill", "time": "8s"},
+    "releases": {"workload": "reentrant", "nemesis": "kill", "time": "8s"},
     "cycles": {
         "workload": "many-locks",
         "nemesis": "kill",
