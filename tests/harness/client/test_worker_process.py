@@ -345,6 +345,7 @@ def test_while_a_client_stalls_no_thread_of_its_process_runs(world: World) -> No
             await lets(200 * MILLISECOND)
             gaps.append((begun_ns, now_ns()))
         thread.join()
+        world.phase.set(END)
 
     world.act = act
     assert world.main(1) == 0
