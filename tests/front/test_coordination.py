@@ -44,8 +44,10 @@ def test_a_paused_holder_writes_late_and_only_fencing_stops_it(
 ) -> None:
     binary(system)
     words = ("--system", system, "--resource", resource, "--nemesis", HOLDER_PAUSES)
-    # 3: the library noticed no loss, because its owner had released before.
     ran = run(tmp_path, *words, "--time", "13s", codes=(0, 3))
+    # Not tested if the owner released the lock before its library noticed the loss.
+    unknown = {one["property"] for one in ran.verdicts["verdicts"] if one["verdict"] == "UNKNOWN"}
+    assert ran.code == 0 or unknown == {"loss-notice"}
     assert ran.verdict("no-stale-write") == stale
     assert ran.verdict("mutual-exclusion") == "HOLDS"
     assert (ran.verdicts["evidence"]["rejected"]["stale"] > 0) == (resource == "fenced")
